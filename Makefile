@@ -1,0 +1,66 @@
+# Two commands matter on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+# One thread for every linear-algebra library: what is measured and tested is one core.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+# Data sets that are not part of the project, where somebody has laid them beside it.
+ifneq ($(wildcard ../shared/data),)
+export BOCA_DATA ?= $(abspath ../shared/data)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types imports unit test-slow bench overhead oracle clean
+
+help:            ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+demo: $(VENV)/.demo          ## install, tune a real model, show what was found and what it cost
+	$(BIN)/python examples/digits.py
+
+test: lint types imports unit  ## everything that must pass
+
+lint: $(VENV)/.dev           ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev          ## mypy --strict
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev        ## imports point one way
+	$(BIN)/lint-imports --no-cache
+
+unit: $(VENV)/.dev           ## the tests, on two cores
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+test-slow: $(VENV)/.dev      ## the tests that take minutes
+	$(BIN)/python -m pytest -n 2 -m slow
+
+bench: $(VENV)/.dev          ## simple regret of every method on every problem (hours)
+	$(BIN)/python -m boca.bench run --out bench-results
+	$(BIN)/python -m boca.bench table bench-results
+
+overhead: $(VENV)/.dev       ## seconds a suggestion, against scikit-learn and (if installed) BoTorch
+	$(BIN)/python benchmarks/overhead.py
+
+oracle: $(VENV)/.dev         ## install BoTorch as a test oracle and speed reference
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet botorch
+
+clean:           ## remove what make created
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,164 @@
+"""What a query at z costs: as the user declared it, or learned from how long trials took.
+
+A learned cost is log-linear in the logs of the fidelities, with exponents near one a priori, and a little curvature:
+
+    log seconds(z) = w_0 + sum_i w_i log(z_i / target_i) + sum_i v_i log(z_i / target_i)^2 + noise
+
+fitted by Bayesian linear regression, so that two results already give an estimate and a pessimistic quantile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from boca.problem import Problem
+from boca.space import Choice, FloatArray
+from boca.trial import History, Trial
+
+_SLOPE = 0.5  # prior deviation of an exponent around 1 (or of a slope around 0 where there is no logarithm)
+_CURVATURE = 0.15  # prior deviation of the squares: a constant share of the time bends the line a little
+_LEVEL = 10.0  # prior deviation of the level, in e-folds around one second
+_SCATTER = 0.3  # expected deviation of log seconds, worth _SCATTER_WEIGHT results
+_SCATTER_WEIGHT = 4.0
+_PESSIMISM = 1.2816  # the 90 % quantile of a normal
+_SHORTEST = 1e-6  # seconds; a clock that shows less shows nothing
+
+
+class Costs(Protocol):
+    """The cost of a query in cost units, at any z, on the problem's grid and at the target."""
+
+    def of(self, z: Mapping[str, Any], /) -> float: ...
+    @property
+    def grid(self) -> FloatArray: ...  # (m,)
+    @property
+    def target(self) -> float: ...
+
+
+def costs(problem: Problem, history: History) -> Costs:
+    """Return what is known of the cost after this history."""
+    if problem.has_declared_cost:
+        return Declared(problem)
+    measured = [t for t in history.complete if t.seconds is not None]
+    if not measured:
+        return Declared(problem)  # the assumed cost: proportional to every fidelity, one unit at the target
+    return Learned(problem, tuple(measured), tuple(t.cost for t in measured))
+
+
+def seconds(problem: Problem, history: History) -> Learned | None:
+    """Return how long a query takes, overhead included; None before the first result."""
+    measured = [t for t in history.complete if t.seconds is not None]
+    if not measured:
+        return None
+    return Learned(problem, tuple(measured), tuple((t.seconds or 0.0) + t.overhead for t in measured))
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The cost that the problem states."""
+
+    problem: Problem
+
+    def of(self, z: Mapping[str, Any]) -> float:
+        return self.problem.cost(z)
+
+    @property
+    def grid(self) -> FloatArray:
+        return self.problem.grid_costs
+
+    @property
+    def target(self) -> float:
+        return self.problem.target_cost
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A smooth positive function of z through what trials were measured to cost."""
+
+    problem: Problem
+    trials: tuple[Trial, ...]
+    amounts: tuple[float, ...]
+
+    def of(self, z: Mapping[str, Any]) -> float:
+        """Return the median cost at z."""
+        return float(np.exp(self._predict([z])[0][0]))
+
+    def pessimistic(self, z: Mapping[str, Any]) -> float:
+        """Return a cost that nine queries in ten stay below."""
+        mean, deviation = self._predict([z])
+        return float(np.exp(mean[0] + _PESSIMISM * deviation[0]))
+
+    @cached_property
+    def grid(self) -> FloatArray:
+        return np.exp(self._predict(self.problem.grid[0])[0])
+
+    @cached_property
+    def target(self) -> float:
+        return self.of(self.problem.target)
+
+    def _predict(self, zs: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray]:
+        """Return mean and deviation of log cost."""
+        w, S, scatter2 = self._posterior
+        F = self._features(zs)
+        return F @ w, np.sqrt(np.einsum("ij,jk,ik->i", F, S, F) + scatter2)
+
+    @cached_property
+    def _posterior(self) -> tuple[FloatArray, FloatArray, float]:
+        F = self._features([t.z for t in self.trials])
+        y = np.log(np.maximum(self.amounts, _SHORTEST))
+        prior_mean, prior_deviation = self._prior(F.shape[1])
+        scatter2 = _SCATTER**2
+        for _ in range(3):  # the scatter and the weights settle against each other
+            precision = F.T @ F / scatter2 + np.diag(prior_deviation**-2.0)
+            S = np.asarray(np.linalg.inv(precision), dtype=float)
+            w = S @ (F.T @ y / scatter2 + prior_mean / prior_deviation**2)
+            residual = y - F @ w
+            scatter2 = (_SCATTER_WEIGHT * _SCATTER**2 + float(residual @ residual)) / (_SCATTER_WEIGHT + len(y))
+        return w, S, scatter2
+
+    def _features(self, zs: Sequence[Mapping[str, Any]]) -> FloatArray:  # (n, q)
+        """Return one, then every fidelity's position against the target, then its square."""
+        if self.problem.has_declared_cost:  # the user's cost is the best feature there is
+            column = [math.log(self.problem.cost(z) / self.problem.target_cost) for z in zs]
+            return np.column_stack([np.ones(len(zs)), column])
+        linear = [self._position(name, [z[name] for z in zs]) for name in self._numeric]
+        indicator = [
+            np.array([float(z[name] == option) for z in zs])
+            for name, parameter in self.problem.fidelity.items()
+            if isinstance(parameter, Choice)
+            for option in parameter.choices
+            if option != self.problem.target[name]
+        ]
+        return np.column_stack([np.ones(len(zs)), *linear, *(c * c for c in linear), *indicator])
+
+    def _prior(self, size: int) -> tuple[FloatArray, FloatArray]:
+        mean, deviation = np.zeros(size), np.full(size, 1.0)
+        deviation[0] = _LEVEL
+        if self.problem.has_declared_cost:
+            mean[1], deviation[1] = 1.0, _SLOPE
+            return mean, deviation
+        k = len(self._numeric)
+        mean[1 : 1 + k] = [float(self._is_logarithmic(name)) for name in self._numeric]
+        deviation[1 : 1 + k] = [_SLOPE if self._is_logarithmic(name) else 1.0 for name in self._numeric]
+        deviation[1 + k : 1 + 2 * k] = _CURVATURE
+        return mean, deviation
+
+    @cached_property
+    def _numeric(self) -> list[str]:
+        return [name for name, parameter in self.problem.fidelity.items() if not isinstance(parameter, Choice)]
+
+    def _is_logarithmic(self, name: str) -> bool:
+        parameter = self.problem.fidelity[name]
+        return not isinstance(parameter, Choice) and parameter.low > 0
+
+    def _position(self, name: str, values: list[Any]) -> FloatArray:
+        target = self.problem.target[name]
+        if self._is_logarithmic(name):
+            return np.asarray(np.log(np.asarray(values, dtype=float) / target))
+        unit = self.problem.fidelity[name].to_unit([*values, target])
+        return np.asarray(unit[:-1] - unit[-1])

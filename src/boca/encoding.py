@@ -1,0 +1,161 @@
+"""Points of a problem as rows of features, and the kernel and the prior on them.
+
+symbol   shape    meaning
+U        (n, d)   unit coordinates of x
+Z        (n, p)   unit coordinates of z
+F        (n, D)   features: numeric x, indicators of x choices, numeric z, indicators of z choices
+h        (d + p,) bandwidths, in the order of the space and then of the fidelity space
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from boca.errors import InvalidInput
+from boca.gp.fit import Prior
+from boca.gp.kernels import Custom, Kernel, Profile, Radial
+from boca.problem import Problem
+from boca.space import Choice, FloatArray, Point, Space
+from boca.trial import History
+
+# A covariance on fidelities by name: values come as arrays that broadcast against each other.
+FidelityKernel: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+
+_LOG_KAPPA0 = (math.log(1e-2), math.log(1e3))
+_LOG_H = (math.log(0.01), math.log(10.0))
+_LOG_ETA2 = (math.log(1e-6), math.log(2.0))
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Points of a problem as rows of features, and the kernel on them.
+
+    Columns: numeric x, indicators of x choices, numeric z, indicators of z choices.
+    """
+
+    problem: Problem
+    profile: Profile
+    fidelity_kernel: FidelityKernel | None = None
+
+    def features(self, xs: list[Point], zs: list[Point]) -> FloatArray:  # n points -> (n, D)
+        return np.hstack(
+            [
+                self.x_features(self.problem.space.to_unit(xs)),
+                self.z_features(self.problem.fidelity.to_unit(zs)),
+            ]
+        )
+
+    def pending(self, history: History) -> FloatArray:  # (m, D)
+        return self.features([t.x for t in history.running], [t.z for t in history.running])
+
+    def x_features(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n, Dx)
+        return _indicators(self.problem.space, U)
+
+    def z_features(self, Z: FloatArray) -> FloatArray:  # (n, p) -> (n, Dz)
+        return Z if self.fidelity_kernel else _indicators(self.problem.fidelity, Z)
+
+    def x_unit(self, features: FloatArray) -> FloatArray:  # (k, Dx) -> (k, d)
+        U = np.empty((len(features), len(self.problem.space)))
+        U[:, self.x_numeric] = features[:, : len(self.x_numeric)]
+        column = len(self.x_numeric)
+        for j, parameter in enumerate(self.problem.space.values()):
+            if isinstance(parameter, Choice):
+                U[:, j] = np.argmax(features[:, column : column + parameter.levels], axis=1) / (parameter.levels - 1)
+                column += parameter.levels
+        return U
+
+    @cached_property
+    def x_numeric(self) -> list[int]:
+        """The unit coordinates that are numeric, in the order of their columns."""
+        return [j for j, parameter in enumerate(self.problem.space.values()) if not isinstance(parameter, Choice)]
+
+    @cached_property
+    def x_width(self) -> int:
+        return len(_owners(self.problem.space))
+
+    @cached_property
+    def target(self) -> FloatArray:  # (Dz,)
+        return np.ravel(self.z_features(self.problem.fidelity.to_unit([self.problem.target])))
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        d = len(self.problem.space)
+        owners = _owners(self.problem.space)
+        numeric = len(self.x_numeric)
+        columns = tuple(range(len(owners)))
+        groups: list[tuple[Profile, tuple[int, ...], tuple[int, ...]]]
+        if self.profile == "se":
+            groups = [("se", columns, tuple(owners))]
+        else:
+            groups = [
+                (self.profile, columns[:numeric], tuple(owners[:numeric])),
+                ("se", columns[numeric:], tuple(owners[numeric:])),
+            ]
+        custom: tuple[Custom, ...] = ()
+        if self.fidelity_kernel:
+            custom = (Custom(self._named_kernel, tuple(self.x_width + j for j in range(len(self.problem.fidelity)))),)
+        else:
+            z_owners = _owners(self.problem.fidelity)
+            z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
+            groups.append(("se", z_columns, tuple(d + owner for owner in z_owners)))
+        return Kernel(tuple(Radial(*group) for group in groups if group[1]), custom)
+
+    def _named_kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, p), (m, p) -> (n, m)
+        """Hand the user's kernel mappings by name, in the user's own units."""
+        assert self.fidelity_kernel is not None
+        a = _by_name(self.problem.fidelity, A, (-1, 1))
+        b = _by_name(self.problem.fidelity, B, (1, -1))
+        K = np.asarray(self.fidelity_kernel(a, b), dtype=float)
+        if K.ndim > 2 or not np.all(np.isfinite(K)):
+            raise InvalidInput(
+                f"fidelity_kernel(a, b) must return finite covariances that broadcast to ({len(A)}, {len(B)}); "
+                f"got shape {K.shape}."
+            )
+        return np.broadcast_to(K, (len(A), len(B)))
+
+    def prior(self, *, informative: bool) -> Prior:
+        d, p = len(self.problem.space), 0 if self.fidelity_kernel else len(self.problem.fidelity)
+        mean = [0.0, *[math.log(0.4 * math.sqrt(d))] * d, *[0.0] * p, math.log(0.01)]
+        deviation = [1.5, *[1.0] * (d + p), 2.0] if informative else [math.inf] * (d + p + 2)
+        low, high = zip(_LOG_KAPPA0, *[_LOG_H] * (d + p), _LOG_ETA2, strict=True)
+        return Prior(np.array(mean), np.array(deviation), np.array(low), np.array(high))
+
+    def fidelity_covariance(self, h: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Return k(z, z*), k(z, z) for the rows of Z (m, p), and k(z*, z*), of the fidelity's kernel alone."""
+        if self.fidelity_kernel:
+            star = self.target[None, :]
+            own = np.array([self._named_kernel(z[None, :], z[None, :])[0, 0] for z in Z])
+            return self._named_kernel(Z, star)[:, 0], own, float(self._named_kernel(star, star)[0, 0])
+        A = np.hstack([np.zeros((len(Z), self.x_width)), self.z_features(Z)])
+        star = np.concatenate([np.zeros(self.x_width), self.target])[None, :]
+        return self.kernel.value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
+
+
+def _owners(space: Space) -> list[int]:
+    """Return which parameter each feature column belongs to: numeric ones first, then a column an option."""
+    numeric = [j for j, parameter in enumerate(space.values()) if not isinstance(parameter, Choice)]
+    choices = [(j, parameter) for j, parameter in enumerate(space.values()) if isinstance(parameter, Choice)]
+    return numeric + [j for j, parameter in choices for _ in range(parameter.levels)]
+
+
+def _indicators(space: Space, U: FloatArray) -> FloatArray:  # (n, d) -> (n, D)
+    numeric = [j for j, parameter in enumerate(space.values()) if not isinstance(parameter, Choice)]
+    if len(numeric) == len(space):
+        return U
+    columns = [U[:, j] for j in numeric]
+    for j, parameter in enumerate(space.values()):
+        if isinstance(parameter, Choice):
+            code = np.rint(U[:, j] * (parameter.levels - 1))
+            columns.extend((code == option) * math.sqrt(0.5) for option in range(parameter.levels))
+    return np.column_stack(columns)
+
+
+def _by_name(space: Space, Z: FloatArray, shape: tuple[int, int]) -> dict[str, Any]:
+    points = [space.from_unit(z) for z in Z]
+    return {name: np.array([point[name] for point in points]).reshape(shape) for name in space}

@@ -1,0 +1,169 @@
+"""Hyper-parameters from data: priors, the marginal likelihood with its gradient, multi-start L-BFGS-B.
+
+This is the one place where y is standardised.
+
+    theta  (H + 2,)   log kappa0, log h_1 .. log h_H, log eta2, all for standardised y
+    W      (n, n)     alpha alpha' - K^-1, twice the derivative of the likelihood by K
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from boca.gp import linalg
+from boca.gp.kernels import FloatArray, Kernel, blocks
+from boca.gp.model import GP, gls_mean
+
+JITTER = 1e-8  # of kappa0, always added: it costs nothing beside a noise of 1e-6 and saves the ladder
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    """y = location + scale * standardised y."""
+
+    location: float
+    scale: float
+
+    def apply(self, y: FloatArray) -> FloatArray:
+        """Return (y - location) / scale, halved on the way so that 1e308 - (-1e308) does not overflow."""
+        return (0.5 * y - 0.5 * self.location) / (0.5 * self.scale)
+
+
+def standardise(y: FloatArray) -> Standardisation:
+    """Return median and standard deviation; a constant y keeps its unit."""
+    size = float(np.max(np.abs(y)))
+    if size == 0.0:
+        return Standardisation(0.0, 1.0)
+    unit = 2.0 ** (math.frexp(size)[1] - 1)  # a power of two: dividing by it is exact and cannot overflow
+    w = y / unit
+    location, spread = float(np.median(w)), float(np.std(w))
+    scale = spread if spread > 1e-13 else 1.0  # below this, the spread is rounding
+    return Standardisation(location * unit, scale * unit)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Independent normal priors on theta, and its box; an infinite deviation is no prior at all."""
+
+    mean: FloatArray
+    deviation: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def log_density(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the log density up to a constant, with its gradient."""
+        r = (theta - self.mean) / self.deviation
+        return -0.5 * float(r @ r), -r / self.deviation
+
+    def clip(self, theta: FloatArray) -> FloatArray:
+        return np.clip(theta, self.low, self.high)
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        """Draw a start for the search: from the prior where there is one, else from the middle of the box."""
+        flat = ~np.isfinite(self.deviation)
+        centre = np.where(flat, self.mean, self.mean)
+        width = np.where(flat, 1.0, self.deviation)
+        return self.clip(centre + width * rng.standard_normal(len(self.mean)))
+
+
+def unpack(theta: FloatArray) -> tuple[float, FloatArray, float]:
+    """Return kappa0, h and the variance on the diagonal, the constant jitter included."""
+    kappa0 = math.exp(theta[0])
+    return kappa0, np.exp(theta[1:-1]), math.exp(theta[-1]) + JITTER * kappa0
+
+
+def log_likelihood(
+    theta: FloatArray, kernel: Kernel, X: FloatArray, y: FloatArray, noise: FloatArray, *, mean: float | None
+) -> tuple[float, FloatArray]:
+    """Return the log marginal likelihood of y and its gradient by theta.
+
+    `mean=None` maximises over a constant mean on the way; the gradient is the same, because the mean is optimal.
+    Matrices are symmetric and only one triangle of each is ever touched, in blocks of rows: with Fortran order, the
+    lower triangle of K is rows i.. of its transpose from column i on.
+    """
+    n = len(y)
+    kappa0, h, diagonal = unpack(theta)
+    scaled = [r.scaled(h, X) for r in kernel.radial]
+    K = np.empty((n, n), order="F")
+    slopes = []
+    for i, j in blocks(n):
+        C, g = kernel.value_and_slopes([(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
+        np.multiply(C, kappa0, out=K.T[i:j, i:])
+        slopes.append(g)
+    K[np.diag_indices(n)] = kappa0 * kernel.diagonal(X) + diagonal + noise
+    L, _ = linalg.factor(K)
+    m = gls_mean(L, y) if mean is None else mean
+    alpha = linalg.solve(L, y - m)
+    value = -0.5 * (float((y - m) @ alpha) + linalg.log_determinant(L) + n * math.log(2.0 * math.pi))
+
+    K_inv = linalg.invert_lower(L)
+    on_diagonal = alpha * alpha - np.diagonal(K_inv)  # diagonal of W
+    trace = float(on_diagonal.sum())
+    off_diagonal = 0.0
+    gradient = np.zeros_like(theta)
+    for (i, j), g in zip(blocks(n), slopes, strict=True):
+        W = np.multiply(alpha[i:j, None], alpha[i:])
+        W -= K_inv.T[i:j, i:]
+        W *= K.T[i:j, i:]
+        W[:, : j - i] = np.triu(W[:, : j - i], 1)
+        off_diagonal += float(W.sum())
+        for radial, a, slope in zip(kernel.radial, scaled, g, strict=True):
+            M = W * slope
+            # sum_rc M_rc (a_r - a_c)^2 from sums and one product: no n x n array a dimension
+            rows, columns = a[i:j], a[i:]
+            squares = M.sum(axis=1) @ (rows * rows) + M.sum(axis=0) @ (columns * columns)
+            by_column = squares - 2.0 * np.einsum("ij,ij->j", rows, M @ columns)
+            for bandwidth, derivative in zip(radial.bandwidths, by_column, strict=True):
+                gradient[1 + bandwidth] -= 2.0 * derivative
+    signal = kappa0 * float(on_diagonal @ kernel.diagonal(X))
+    gradient[0] = off_diagonal + 0.5 * (signal + JITTER * kappa0 * trace)
+    gradient[-1] = 0.5 * math.exp(theta[-1]) * trace
+    return value, gradient
+
+
+def fit(
+    kernel: Kernel,
+    X: FloatArray,
+    y: FloatArray,
+    *,
+    prior: Prior,
+    starts: Sequence[FloatArray],
+    noise: FloatArray | None = None,
+    mean: float | None = None,
+) -> FloatArray:  # theta (H + 2,)
+    """Return the theta of largest posterior density found from the given starts; y is standardised."""
+    from scipy.optimize import minimize
+
+    known = np.zeros(len(y)) if noise is None else noise
+
+    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = log_likelihood(theta, kernel, X, y, known, mean=mean)
+        density, slope = prior.log_density(theta)
+        return -(value + density), -(gradient + slope)
+
+    bounds = np.column_stack([prior.low, prior.high])
+    options = {"maxiter": 60, "ftol": 1e-8, "gtol": 1e-4}
+    results = [
+        minimize(loss, prior.clip(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        for start in starts
+    ]
+    best = min(results, key=lambda r: float(r.fun))
+    return prior.clip(np.asarray(best.x, dtype=float))
+
+
+def build(
+    kernel: Kernel,
+    X: FloatArray,
+    y: FloatArray,
+    theta: FloatArray,
+    *,
+    noise: FloatArray | None = None,
+    mean: float | None = None,
+) -> GP:
+    """Return the GP that theta describes, on standardised y."""
+    kappa0, h, diagonal = unpack(theta)
+    return GP.build(kernel, X, y, kappa0=kappa0, h=h, eta2=diagonal, m=mean, noise=noise)

@@ -1,0 +1,153 @@
+"""Kernels: products of radial factors, each with one bandwidth a dimension, and factors of the user's own.
+
+    symbol   shape    meaning
+    A, B     (n, D)   inputs, one row a point
+    h        (H,)     bandwidths; column j is divided by h[bandwidths[j]]
+    s        (n, m)   r^2, the squared distance in bandwidth units
+    phi      (n, m)   correlation of one factor, phi(0) = 1
+
+A categorical coordinate enters as indicator columns scaled by 1/sqrt(2) that share one bandwidth in a squared
+exponential factor, which is exp(-[a != b] / (2 h^2)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Profile: TypeAlias = Literal["se", "matern52"]
+
+_SQRT5 = 5.0**0.5
+BLOCK = 128
+
+
+def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
+    """Return |a - b|^2 for all pairs by one matrix product."""
+    s = A @ (-2.0 * B.T)
+    s += np.einsum("ij,ij->i", A, A)[:, None]
+    s += np.einsum("ij,ij->i", B, B)
+    return np.maximum(s, 0.0, out=s)
+
+
+@dataclass(frozen=True)
+class Radial:
+    """One factor phi(r) on some columns of the input."""
+
+    profile: Profile
+    columns: tuple[int, ...]
+    bandwidths: tuple[int, ...]
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        return list(self.columns)
+
+    @cached_property
+    def _bandwidths(self) -> list[int]:
+        return list(self.bandwidths)
+
+    def scaled(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n, columns)
+        return A[:, self._columns] / h[self._bandwidths]
+
+    def parts(self, s: FloatArray) -> tuple[FloatArray, FloatArray | None, FloatArray | float]:
+        """Return e, p and g with phi = p exp(e) and g = d log(phi) / d s, which is finite at s = 0.
+
+        p is None where it is one: a product of factors then needs a single exp.
+        """
+        if self.profile == "se":
+            return -0.5 * s, None, -0.5
+        t = np.sqrt(s)
+        t *= _SQRT5
+        p = t * (1.0 / 3.0)
+        p += 1.0
+        p *= t
+        p += 1.0
+        g = t * (-5.0 / 6.0)
+        g -= 5.0 / 6.0
+        g /= p
+        return np.negative(t, out=t), p, g
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A covariance that somebody else wrote: any positive semi-definite function of some columns."""
+
+    function: Callable[[FloatArray, FloatArray], FloatArray]
+    columns: tuple[int, ...]
+
+    def value(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
+        return self.function(A[:, list(self.columns)], B[:, list(self.columns)])
+
+    def diagonal(self, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        columns = A[:, list(self.columns)]
+        return np.array([self.function(row[None, :], row[None, :])[0, 0] for row in columns])
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The product of its factors; with radial ones alone it is 1 on the diagonal."""
+
+    radial: tuple[Radial, ...]
+    custom: tuple[Custom, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many bandwidths there are."""
+        return 1 + max((max(r.bandwidths) for r in self.radial), default=-1)
+
+    def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
+        scaled = [(r.scaled(h, A), r.scaled(h, B)) for r in self.radial]
+        return self.value_and_slopes(scaled, A, B)[0]
+
+    def value_and_slopes(
+        self, scaled: Sequence[tuple[FloatArray, FloatArray]], A: FloatArray, B: FloatArray
+    ) -> tuple[FloatArray, list[FloatArray | float]]:  # (n, m), and for every radial factor (n, m) or a number
+        """Return the kernel and d log(phi) / d s of every radial factor, given its scaled columns of A and B."""
+        exponent: FloatArray | None = None
+        C: FloatArray | None = None
+        slopes: list[FloatArray | float] = []
+        for radial, (a, b) in zip(self.radial, scaled, strict=True):
+            e, p, g = radial.parts(squared_distances(a, b))
+            exponent = e if exponent is None else np.add(exponent, e, out=exponent)
+            if p is not None:
+                C = p if C is None else np.multiply(C, p, out=C)
+            slopes.append(g)
+        if exponent is not None:
+            np.exp(exponent, out=exponent)
+            C = exponent if C is None else np.multiply(C, exponent, out=C)
+        if C is None:
+            C = np.ones((len(A), len(B)))
+        for custom in self.custom:
+            C *= custom.value(A, B)
+        return C, slopes
+
+    def diagonal(self, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        d = np.ones(len(A))
+        for custom in self.custom:
+            d *= custom.diagonal(A)
+        return d
+
+
+def blocks(n: int) -> Iterator[tuple[int, int]]:
+    """Cut n rows into blocks whose temporaries stay in the processor's cache: 2 to 3 times faster at n = 1000."""
+    for i in range(0, n, BLOCK):
+        yield i, min(i + BLOCK, n)
+
+
+def covariance(
+    kernel: Kernel, kappa0: float, h: FloatArray, X: FloatArray, diagonal: FloatArray
+) -> FloatArray:  # (n, n), Fortran order
+    """Return kappa0 C + diag(diagonal): its lower triangle alone is filled, which is all that a factor reads."""
+    n = len(X)
+    K = np.empty((n, n), order="F")
+    scaled = [r.scaled(h, X) for r in kernel.radial]
+    for i, j in blocks(n):
+        C, _ = kernel.value_and_slopes([(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
+        np.multiply(C, kappa0, out=K.T[i:j, i:])
+    K[np.diag_indices(n)] = kappa0 * kernel.diagonal(X) + diagonal
+    return K

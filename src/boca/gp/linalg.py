@@ -1,0 +1,75 @@
+"""The linear algebra behind six verbs: factor, extend, whiten, solve, invert, log-determinant.
+
+K  (n, n)  symmetric positive definite
+L  (n, n)  its lower Cholesky factor, in Fortran order; what lies above the diagonal is never read
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+LADDER = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean diagonal; the last makes any kernel matrix factor
+
+
+def factor(K: FloatArray) -> tuple[FloatArray, float]:  # (n, n) -> L (n, n), what was added to the diagonal
+    """Return the Cholesky factor, climbing a ladder of jitter only as far as it must; K's lower triangle is read."""
+    level = float(np.mean(np.diagonal(K))) if len(K) else 0.0
+    for step in LADDER:
+        jitter = step * level
+        A = np.array(K, order="F")
+        A[np.diag_indices(len(K))] += jitter
+        L, info = dpotrf(A, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return L, jitter
+    raise np.linalg.LinAlgError("the kernel matrix is not positive definite even with a jitter of 1 %")
+
+
+def extend(L: FloatArray, B: FloatArray, C: FloatArray) -> FloatArray:
+    """Return the factor of [[K, B], [B', C]] from that of K: new rows without a new factor.
+
+    B is (n, m), C is (m, m); the result is (n + m, n + m).
+    """
+    n, m = B.shape
+    V = whiten(L, B)  # (n, m)
+    corner, _ = factor(C - V.T @ V)
+    longer = np.zeros((n + m, n + m), order="F")
+    longer[:n, :n] = L
+    longer[n:, :n] = V.T
+    longer[n:, n:] = corner
+    return longer
+
+
+def whiten(L: FloatArray, B: FloatArray) -> FloatArray:  # (n, n), (n, m) -> (n, m)
+    """Return L^-1 B."""
+    return np.asarray(dtrsm(1.0, L, B, lower=1))
+
+
+def solve(L: FloatArray, B: FloatArray) -> FloatArray:  # (n, n), (n,) or (n, m) -> the same shape
+    """Return K^-1 B."""
+    x, _ = dpotrs(L, B, lower=1)
+    return np.asarray(x).reshape(B.shape)
+
+
+def invert_lower(L: FloatArray) -> FloatArray:  # (n, n) -> (n, n)
+    """Return the lower triangle of K^-1; what lies above the diagonal means nothing."""
+    K_inv, _ = dpotri(L, lower=1)
+    return np.asarray(K_inv)
+
+
+def invert(L: FloatArray) -> FloatArray:  # (n, n) -> (n, n)
+    """Return K^-1, both triangles filled."""
+    lower = np.tril(invert_lower(L))
+    lower += np.tril(lower, -1).T
+    return lower
+
+
+def log_determinant(L: FloatArray) -> float:
+    """Return log det K."""
+    return 2.0 * float(np.sum(np.log(np.diagonal(L))))

@@ -1,0 +1,45 @@
+"""Problems with a known answer, to try a method on and to compare methods with.
+
+A problem is a function from a seed to a `Benchmark`.  To add one, write that function in a file of its own
+and give it a line below; whatever it needs beyond NumPy it imports when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from boca.errors import InvalidInput
+from boca.problems import gp_samples, synthetic
+from boca.problems.benchmark import Benchmark
+from boca.space import _integer
+
+__all__ = ["Benchmark", "get", "names"]
+
+_REGISTRY: dict[str, Callable[[int], Benchmark]] = {
+    "gp-smooth": gp_samples.smooth,
+    "gp-rough": gp_samples.rough,
+    "currin": synthetic.currin,
+    "hartmann3": synthetic.hartmann3,
+    "hartmann6": synthetic.hartmann6,
+    "borehole": synthetic.borehole,
+    "branin": synthetic.branin,
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that `get` knows, in the order in which the paper shows them."""
+    return tuple(_REGISTRY)
+
+
+def get(name: str, *, seed: int = 0) -> Benchmark:
+    """Return the problem of this name.
+
+    The seed picks the draw where a problem is random; the others are the same for every seed and only carry
+    it along.
+    """
+    if name not in names():
+        raise InvalidInput(f"A problem's name must be one of {', '.join(names())}; got {name!r}.")
+    number = _integer(seed, "seed")
+    if number < 0:
+        raise InvalidInput(f"seed must not be negative; got {seed!r}.")
+    return _REGISTRY[name](number)

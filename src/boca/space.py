@@ -1,0 +1,297 @@
+"""Parameters and spaces: what the user may vary, and where each point lies in the unit cube.
+
+This is the one place where user values and unit coordinates are turned into each other.  An `Int` is the lattice of
+its integers in [0, 1], ends included, and a `Choice` is one coordinate whose codes mean nothing but "same" or
+"different"; both convert exactly, so the model sees the very point that is evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boca.errors import InvalidInput
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Point: TypeAlias = dict[str, Any]
+
+_LARGEST_INT = 2**53  # beyond this, neighbouring integers are the same float
+
+
+def _number(value: object, what: str) -> float:
+    """Return a finite float, or say what was wrong with the value."""
+    if isinstance(value, bool | str | bytes) or value is None:
+        raise InvalidInput(f"{what} must be a finite number; got {value!r}.")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"{what} must be a finite number; got {value!r}.") from error
+    if not math.isfinite(number):
+        raise InvalidInput(f"{what} must be a finite number; got {value!r}.")
+    return number
+
+
+def _integer(value: object, what: str) -> int:
+    """Return an int; a float without fraction counts as one."""
+    if isinstance(value, bool):
+        raise InvalidInput(f"{what} must be an integer; got {value!r}.")
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = _number(value, what)
+    if number != int(number):
+        raise InvalidInput(f"{what} must be an integer; got {value!r}.")
+    return int(number)
+
+
+def _check_bounds(low: float, high: float, log: bool, kind: str) -> None:
+    if not low < high:
+        raise InvalidInput(
+            f"{kind} needs low < high; got low={low!r}, high={high!r}. "
+            "A parameter with a single value belongs in your function, not in the space."
+        )
+    if log and low <= 0:
+        raise InvalidInput(f"{kind} on a log scale needs low > 0; got low={low!r}. Raise low or drop log=True.")
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real number in [low, high]; `log=True` searches orders of magnitude."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", _number(self.low, "Float low"))
+        object.__setattr__(self, "high", _number(self.high, "Float high"))
+        _check_bounds(self.low, self.high, self.log, "Float")
+        if not math.isfinite(self.high - self.low):
+            raise InvalidInput(f"Float needs a finite width; got low={self.low!r}, high={self.high!r}. Rescale it.")
+
+    @property
+    def levels(self) -> None:
+        """How many values there are: a continuum."""
+        return
+
+    def validate(self, value: object, what: str) -> float:
+        number = _number(value, what)
+        if not self.low <= number <= self.high:
+            raise InvalidInput(f"{what} must lie in [{self.low!r}, {self.high!r}]; got {value!r}.")
+        return number
+
+    def to_unit(self, values: Sequence[Any]) -> FloatArray:  # (n,) -> (n,)
+        return _scale(np.asarray(values, dtype=float), self.low, self.high, self.log)
+
+    def from_unit(self, u: float) -> float:
+        if u <= 0.0 or u >= 1.0:  # the ends are hit exactly, not up to rounding
+            return self.low if u <= 0.0 else self.high
+        return float(min(max(_unscale(u, self.low, self.high, self.log), self.low), self.high))
+
+    def snap(self, u: FloatArray) -> FloatArray:  # (n,) -> (n,)
+        """Return the nearest coordinates that stand for a value."""
+        return np.clip(u, 0.0, 1.0)
+
+    def around(self, u: float) -> list[float]:
+        """Return the coordinates of the values on either side of u."""
+        return [u]
+
+    def adjacent(self, u: float) -> list[float]:
+        """Return the coordinates one discrete step away from the value at u."""
+        return []
+
+
+@dataclass(frozen=True)
+class Int:
+    """An integer in [low, high], both included."""
+
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", _integer(self.low, "Int low"))
+        object.__setattr__(self, "high", _integer(self.high, "Int high"))
+        _check_bounds(self.low, self.high, self.log, "Int")
+        if max(abs(self.low), abs(self.high)) > _LARGEST_INT:
+            raise InvalidInput(f"Int bounds must not exceed 2**53; got low={self.low}, high={self.high}. Use Float.")
+
+    @property
+    def levels(self) -> int:
+        return self.high - self.low + 1
+
+    def validate(self, value: object, what: str) -> int:
+        number = _integer(value, what)
+        if not self.low <= number <= self.high:
+            raise InvalidInput(f"{what} must lie in [{self.low}, {self.high}]; got {value!r}.")
+        return number
+
+    def to_unit(self, values: Sequence[Any]) -> FloatArray:
+        return _scale(np.asarray(values, dtype=float), self.low, self.high, self.log)
+
+    def from_unit(self, u: float) -> int:
+        return int(min(max(round(_unscale(u, self.low, self.high, self.log)), self.low), self.high))
+
+    def snap(self, u: FloatArray) -> FloatArray:
+        inside = np.clip(u, 0.0, 1.0)
+        return self.to_unit(np.clip(np.rint(_unscale(inside, self.low, self.high, self.log)), self.low, self.high))
+
+    def around(self, u: float) -> list[float]:
+        value = _unscale(min(max(u, 0.0), 1.0), self.low, self.high, self.log)
+        return self._units(math.floor(value), math.ceil(value))
+
+    def adjacent(self, u: float) -> list[float]:
+        value = self.from_unit(u)
+        return self._units(value - 1, value + 1)
+
+    def _units(self, *values: int) -> list[float]:
+        inside = sorted({value for value in values if self.low <= value <= self.high})
+        return [float(u) for u in self.to_unit(inside)]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several options without an order: names, flags, information sources."""
+
+    choices: tuple[Any, ...]
+
+    def __init__(self, choices: Sequence[Any]) -> None:
+        if isinstance(choices, str) or not isinstance(choices, Sequence):
+            raise InvalidInput(f"Choice needs a list of options; got {choices!r}.")
+        options = tuple(choices)
+        for option in options:
+            if option is not None and not isinstance(option, str | bool | int | float):
+                raise InvalidInput(
+                    f"Choice options must be strings, numbers, booleans or None, so that a study can be stored; "
+                    f"got {option!r}. Use a name, and look the object up in your function."
+                )
+            if isinstance(option, float) and not math.isfinite(option):
+                raise InvalidInput(f"Choice options must be finite; got {option!r}.")
+        if len(options) < 2:
+            raise InvalidInput(f"Choice needs at least two options; got {list(options)!r}.")
+        if any(a == b for i, a in enumerate(options) for b in options[:i]):
+            raise InvalidInput(f"Choice options must differ from each other; got {list(options)!r}.")
+        object.__setattr__(self, "choices", options)
+
+    @property
+    def levels(self) -> int:
+        return len(self.choices)
+
+    def validate(self, value: object, what: str) -> Any:
+        return self.choices[self._index(value, what)]
+
+    def _index(self, value: object, what: str) -> int:
+        for index, option in enumerate(self.choices):
+            if option is value or (type(option) is type(value) and option == value):
+                return index
+        for index, option in enumerate(self.choices):  # 1 for 1.0, a NumPy string for a string
+            if option == value:
+                return index
+        raise InvalidInput(f"{what} must be one of {list(self.choices)!r}; got {value!r}.")
+
+    def to_unit(self, values: Sequence[Any]) -> FloatArray:
+        codes = [self._index(value, "a choice") for value in values]
+        return np.asarray(codes, dtype=float) / (self.levels - 1)
+
+    def from_unit(self, u: float) -> Any:
+        return self.choices[round(min(max(u, 0.0), 1.0) * (self.levels - 1))]
+
+    def snap(self, u: FloatArray) -> FloatArray:
+        """Cut [0, 1] into equal shares, so that a uniform draw favours no option."""
+        codes = np.minimum(np.floor(np.clip(u, 0.0, 1.0) * self.levels), self.levels - 1)
+        already = np.rint(u * (self.levels - 1))
+        exact = already / (self.levels - 1) == u  # a coordinate that stands for an option stays
+        return np.asarray(np.where(exact, already, codes) / (self.levels - 1), dtype=float)
+
+    def around(self, u: float) -> list[float]:
+        return [u]
+
+    def adjacent(self, u: float) -> list[float]:
+        here = round(u * (self.levels - 1))
+        return [code / (self.levels - 1) for code in range(self.levels) if code != here]
+
+
+Parameter: TypeAlias = Float | Int | Choice
+
+
+def _scale(values: FloatArray, low: float, high: float, log: bool) -> FloatArray:
+    if log:
+        values, low, high = np.log(values), math.log(low), math.log(high)
+    return np.clip((values - low) / (high - low), 0.0, 1.0)
+
+
+def _unscale(u: Any, low: float, high: float, log: bool) -> Any:
+    if log:
+        return np.exp(math.log(low) + u * (math.log(high) - math.log(low)))
+    return low + u * (high - low)
+
+
+class Space(Mapping[str, Parameter]):
+    """A read-only mapping from name to parameter; its order is the order of the coordinates."""
+
+    def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **named: Parameter) -> None:
+        given = {**(parameters or {}), **named}
+        for name, parameter in given.items():
+            if not isinstance(name, str) or not name:
+                raise InvalidInput(f"A parameter's name must be a non-empty string; got {name!r}.")
+            if not isinstance(parameter, Float | Int | Choice):
+                raise InvalidInput(
+                    f"Parameter {name!r} must be boca.Float, boca.Int or boca.Choice; got {parameter!r}."
+                )
+        self._parameters = given
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._parameters.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and tuple(self.items()) == tuple(other.items())
+
+    def __repr__(self) -> str:
+        return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
+
+    @property
+    def size(self) -> float:
+        """How many points there are; infinite as soon as one parameter is a Float."""
+        return math.prod(math.inf if p.levels is None else p.levels for p in self.values())
+
+    def validate(self, point: Mapping[str, Any], what: str) -> Point:
+        """Return the point with every value in its canonical type, or refuse it."""
+        if not isinstance(point, Mapping):
+            raise InvalidInput(f"{what} must be a mapping with the names {list(self)}; got {point!r}.")
+        missing = [name for name in self if name not in point]
+        unknown = [name for name in point if name not in self._parameters]
+        if missing or unknown:
+            raise InvalidInput(
+                f"{what} must have exactly the names {list(self)}; "
+                f"missing: {missing or 'none'}, unknown: {unknown or 'none'}."
+            )
+        return {name: parameter.validate(point[name], f"{what}[{name!r}]") for name, parameter in self.items()}
+
+    def to_unit(self, points: Sequence[Mapping[str, Any]]) -> FloatArray:  # n points -> (n, d)
+        columns = [parameter.to_unit([point[name] for point in points]) for name, parameter in self.items()]
+        return np.column_stack(columns) if columns else np.empty((len(points), 0))
+
+    def from_unit(self, u: FloatArray) -> Point:  # (d,) -> a point
+        return {name: parameter.from_unit(float(u[j])) for j, (name, parameter) in enumerate(self.items())}
+
+    def snap(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m, d)
+        """Move every row to the nearest point that exists."""
+        snapped = np.empty_like(U, dtype=float)
+        for j, parameter in enumerate(self.values()):
+            snapped[:, j] = parameter.snap(U[:, j])
+        return snapped

@@ -1,0 +1,116 @@
+"""The start: queries at random until a tenth of the capital is gone, so that a model has something to learn from."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from boca.cost import Costs
+from boca.problem import Budget, Problem
+from boca.space import FloatArray, Point
+from boca.surrogate import barred, key, occupied
+from boca.trial import History, Suggestion
+
+Design: TypeAlias = Literal["uniform", "sobol"]
+"""How x is drawn: independently, or along one scrambled Sobol sequence, which leaves smaller holes."""
+
+Fidelities: TypeAlias = Literal["target", "uniform", "cheap"]
+"""How z is drawn: always the target; anywhere; or u^2 among those cheaper than the target, which buys more points."""
+
+AT_LEAST = 2
+
+
+def random_start(
+    problem: Problem,
+    history: History,
+    budget: Budget,
+    rng: np.random.Generator,
+    costs: Costs,
+    *,
+    design: Design,
+    fidelities: Fidelities,
+) -> Suggestion | None:
+    """Return the next query of the start, or None when it is over.
+
+    What was told, added or is out counts, so results that the user brings replace random ones.  The first query that
+    would pass the share of the start ends it for good.
+    """
+    if history.chosen:
+        return None
+    z = _draw_z(problem, rng, costs, fidelities)
+    used = sum(t.cost for t in history)
+    if len(history) >= AT_LEAST and history.complete and used + costs.of(z) > budget.start * (1.0 + 1e-12):
+        return None
+    return start_query(problem, history, rng, costs, z, design=design)
+
+
+def start_query(
+    problem: Problem, history: History, rng: np.random.Generator, costs: Costs, z: Point, *, design: Design
+) -> Suggestion:
+    """Return a random x at the given fidelity."""
+    why: dict[str, Any] = {"reason": _reason(problem, history, costs, z), "phase": "start"}
+    if design == "sobol":
+        why["sobol"] = _sobol_seed(history, rng)
+    return Suggestion(random_x(problem, history, rng, z, sobol_seed=why.get("sobol")), z, why)
+
+
+def _reason(problem: Problem, history: History, costs: Costs, z: Point) -> str:
+    where = "the target fidelity" if problem.is_target(z) else "a random fidelity"
+    share = costs.of(z) / costs.target
+    return (
+        f"Start, query {sum(t.phase == 'start' for t in history) + 1}: a random point at {where} "
+        f"({share:.3g} of the target's cost), to give the model something to learn from."
+    )
+
+
+def random_x(
+    problem: Problem, history: History, rng: np.random.Generator, z: Point, *, sobol_seed: int | None = None
+) -> Point:
+    """Draw x; a point that is out at this z or has failed too often is drawn again, as long as there are others."""
+    taken, bad = occupied(history), barred(history)
+    index = sum(t.phase == "start" for t in history)
+    x: Point = {}
+    for attempt in range(100):
+        if sobol_seed is not None and attempt == 0:
+            u = _sobol_point(len(problem.space), sobol_seed, index)
+        else:
+            u = rng.random(len(problem.space))
+        x = problem.space.from_unit(problem.space.snap(u[None, :])[0])
+        if key(x) not in bad and (key(x), key(z)) not in taken:
+            break
+    return x
+
+
+def _draw_z(problem: Problem, rng: np.random.Generator, costs: Costs, fidelities: Fidelities) -> Point:
+    if fidelities == "target" or not problem.fidelity:
+        return dict(problem.target)
+    if fidelities == "uniform":
+        return _unit_to_z(problem, rng.random(len(problem.fidelity)))
+    cheaper = np.flatnonzero(costs.grid < costs.target)
+    if not len(cheaper):
+        return dict(problem.target)
+    for _ in range(100):
+        z = _unit_to_z(problem, rng.random(len(problem.fidelity)) ** 2)
+        if costs.of(z) < costs.target:
+            return z
+    return dict(problem.grid[0][int(rng.choice(cheaper))])
+
+
+def _unit_to_z(problem: Problem, u: FloatArray) -> Point:
+    return problem.fidelity.from_unit(problem.fidelity.snap(u[None, :])[0])
+
+
+def _sobol_seed(history: History, rng: np.random.Generator) -> int:
+    """Return the seed of this study's sequence: the first trial of the start drew it, the others read it."""
+    drawn = int(rng.integers(2**31))
+    return next((int(t.why["sobol"]) for t in history if "sobol" in t.why), drawn)
+
+
+def _sobol_point(d: int, seed: int, index: int) -> FloatArray:  # (d,)
+    from scipy.stats import qmc
+
+    engine = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(seed))
+    if index:
+        engine.fast_forward(index)
+    return np.asarray(engine.random(1)[0])

@@ -1,0 +1,46 @@
+"""GP-EI, the paper's second baseline: expected improvement, always at the target.
+
+[J98] Jones, Schonlau, Welch: Efficient Global Optimization of Expensive Black-Box Functions, 1998.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from boca import acquisition
+from boca.cost import costs
+from boca.maximizer import MAXIMIZERS, Maximizer
+from boca.problem import Budget, Problem
+from boca.start import random_start
+from boca.strategies.base import beta, explain, first_free
+from boca.surrogate import Promise, Surrogate
+from boca.trial import History, Suggestion
+
+
+@dataclass(frozen=True)
+class GPEI:
+    """Query the target where the improvement over the largest posterior mean at a queried x is expected to be most."""
+
+    surrogate: Surrogate = field(default_factory=Surrogate.paper)
+    maximizer: Maximizer = "direct"
+    hyperparameters: Mapping[str, Any] | None = None
+
+    def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
+        starting = random_start(
+            problem, history, budget, rng, costs(problem, history), design="uniform", fidelities="target"
+        )
+        if starting is not None:
+            return starting
+        model = self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters)
+        best = float(np.max(model.moments(model.queried)[0]))
+        promise = Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
+        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
+        u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
+        reason = "The largest expected improvement at the target fidelity."
+        weight = beta(len(history.chosen) + 1, len(problem.space), model.diameter())
+        why = explain(model, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei")
+        return Suggestion(problem.space.from_unit(u), z, why)

@@ -1,0 +1,45 @@
+"""GP-UCB, the paper's first baseline: an upper confidence bound, always at the target.
+
+[S10] Srinivas, Krause, Kakade, Seeger: Gaussian Process Optimization in the Bandit Setting, ICML 2010.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from boca import acquisition
+from boca.cost import costs
+from boca.maximizer import MAXIMIZERS, Maximizer
+from boca.problem import Budget, Problem
+from boca.start import random_start
+from boca.strategies.base import beta, explain, first_free
+from boca.surrogate import Promise, Surrogate
+from boca.trial import History, Suggestion
+
+
+@dataclass(frozen=True)
+class GPUCB:
+    """Query the target where the upper confidence bound is highest."""
+
+    surrogate: Surrogate = field(default_factory=Surrogate.paper)
+    maximizer: Maximizer = "direct"
+    hyperparameters: Mapping[str, Any] | None = None
+
+    def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
+        starting = random_start(
+            problem, history, budget, rng, costs(problem, history), design="uniform", fidelities="target"
+        )
+        if starting is not None:
+            return starting
+        model = self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters)
+        weight = beta(len(history.chosen) + 1, len(problem.space), model.diameter())
+        promise = Promise(model, lambda mu, sigma: acquisition.ucb(mu, sigma, weight))
+        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
+        u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
+        reason = "The highest upper confidence bound at the target fidelity."
+        why = explain(model, history, u, phase="model", reason=reason, beta=weight, acquisition="ucb")
+        return Suggestion(problem.space.from_unit(u), z, why)

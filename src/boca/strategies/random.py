@@ -1,0 +1,21 @@
+"""Random search: what everything else has to beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from boca.problem import Budget, Problem
+from boca.start import random_x
+from boca.trial import History, Suggestion
+
+
+@dataclass(frozen=True)
+class RandomSearch:
+    """Query the target at independent uniform points."""
+
+    def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
+        z = dict(problem.target)
+        x = random_x(problem, history, rng, z)
+        return Suggestion(x, z, {"reason": "A uniform random point at the target fidelity.", "phase": "start"})

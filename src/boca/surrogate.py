@@ -1,0 +1,299 @@
+"""From a history to a Gaussian process: which results enter, when hyper-parameters are learned again, what is pending.
+
+The model behind a suggestion is a pure function of the history: hyper-parameters come from the last refit, which is
+stored in the `why` of the trial that made it, and everything else from the results in the order in which they were
+told.  Replaying a history therefore gives the same model, bit for bit, and there is no cache that could disagree.
+
+    symbol   meaning
+    d, p     parameters of the domain and of the fidelity space
+    s        shrink: bandwidths h_x are divided by it
+    mu, sigma  posterior mean and deviation of f = g(z*, .), in standardised units and so that more is better
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from boca.encoding import Encoding, FidelityKernel
+from boca.errors import InvalidInput
+from boca.gp import fit as gp_fit
+from boca.gp.kernels import Profile
+from boca.gp.model import GP, Section
+from boca.problem import Problem
+from boca.space import FloatArray
+from boca.trial import History, sign
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """How a GP is made of a history; the defaults are those of `Boca()`, `Surrogate.paper()` those of the paper."""
+
+    kernel: Profile = "matern52"
+    """Kernel of the domain: objectives are seldom infinitely smooth."""
+    mean: Literal["gls", "median"] = "gls"
+    """Constant mean: generalised least squares weighs clustered results less than the median does."""
+    priors: bool = True
+    """Maximum a posteriori: pure likelihood pins fidelity bandwidths at a bound in 85-100 % of runs."""
+    refit_every: int | None = None
+    """Refit after so many iterations; None: after n/15 new results, at least 1 and at most 25."""
+    starts: int = 1
+    """Random starts of every fit besides the warm one; with priors, one more every fourth refit and at the first."""
+    fidelity_kernel: FidelityKernel | None = None
+    """A covariance of two fidelities (mappings by name, arrays that broadcast) in place of the squared exponential."""
+
+    @classmethod
+    def paper(cls) -> Surrogate:
+        return cls(kernel="se", mean="median", priors=False, refit_every=25, starts=2)
+
+    def model(
+        self,
+        problem: Problem,
+        history: History,
+        rng: np.random.Generator,
+        *,
+        hyperparameters: Mapping[str, Any] | None = None,
+        force_refit: bool = False,
+    ) -> Model:
+        """Return the GP after this history; it needs at least one complete trial."""
+        if hyperparameters is not None:
+            return self._fixed(problem, history, hyperparameters)
+        encoding = Encoding(problem, self.kernel, self.fidelity_kernel)
+        scores = history.scores(problem.direction)
+        X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
+        record = last_fit(history)
+        refit = force_refit or record is None or self._is_due(record, history)
+        if refit:
+            record = self._fit(encoding, X, scores, history, record, rng)
+        assert record is not None
+        standard = gp_fit.Standardisation(record["location"], record["scale"])
+        y = standard.apply(scores)
+        kappa0, h, eta2 = gp_fit.unpack(np.array(record["theta"]))
+        data = Data(X, y, _noise(history, standard.scale), encoding.pending(history))
+        mean = None if self.mean == "gls" else float(np.median(y))
+        return Model(problem, encoding, standard, data, kappa0, h, eta2, mean, record if refit else None)
+
+    def _is_due(self, record: Mapping[str, Any], history: History) -> bool:
+        if self.refit_every is not None:
+            return len(history.chosen) - int(record["iteration"]) >= self.refit_every
+        n = len(history.finished)
+        return n - int(record["results"]) >= min(max(n / 15.0, 1.0), 25.0)
+
+    def _fit(
+        self,
+        encoding: Encoding,
+        X: FloatArray,
+        scores: FloatArray,
+        history: History,
+        previous: Mapping[str, Any] | None,
+        rng: np.random.Generator,
+    ) -> dict[str, Any]:
+        """Learn hyper-parameters; the record is stored with the trial and is all that later models need."""
+        standard = gp_fit.standardise(scores)
+        count = int(previous["count"]) + 1 if previous else 0
+        prior = encoding.prior(informative=self.priors)
+        random_starts = self.starts if not self.priors or count % 4 == 0 else 0
+        first = np.array(previous["theta"]) if previous else prior.mean
+        theta = gp_fit.fit(
+            encoding.kernel,
+            X,
+            standard.apply(scores),
+            prior=prior,
+            starts=[first, *(prior.draw(rng) for _ in range(random_starts))],
+            noise=_noise(history, standard.scale),
+            mean=None if self.mean == "gls" else 0.0,
+        )
+        return {
+            "theta": theta.tolist(),
+            "location": standard.location,
+            "scale": standard.scale,
+            "results": len(scores),
+            "iteration": len(history.chosen),
+            "count": count,
+        }
+
+    def _fixed(self, problem: Problem, history: History, given: Mapping[str, Any]) -> Model:
+        kappa0, eta2, mean, h = _checked(problem, given, has_h_z=self.fidelity_kernel is None)
+        encoding = Encoding(problem, "se", self.fidelity_kernel)
+        X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
+        y = history.scores(problem.direction)
+        data = Data(X, y, _noise(history, 1.0), encoding.pending(history))
+        standard = gp_fit.Standardisation(0.0, 1.0)
+        return Model(problem, encoding, standard, data, kappa0, h, eta2, sign(problem.direction) * mean, None)
+
+
+def last_fit(history: History) -> dict[str, Any] | None:
+    """Return what the latest refit stored, or None before the first."""
+    return next((t.why["fit"] for t in reversed(history.chosen) if "fit" in t.why), None)
+
+
+def _noise(history: History, scale: float) -> FloatArray | None:  # (n,)
+    """Return the variances that the user told with single results, standardised; None where there are none."""
+    if all(t.noise is None for t in history.finished):
+        return None
+    return np.array([(t.noise or 0.0) / scale / scale for t in history.finished])
+
+
+def _checked(problem: Problem, given: Mapping[str, Any], *, has_h_z: bool) -> tuple[float, float, float, FloatArray]:
+    """Return kappa0, eta2, mean and all bandwidths of a mapping that a user wrote."""
+    sizes = {"h_x": len(problem.space)} | ({"h_z": len(problem.fidelity)} if has_h_z else {})
+    wanted = {"kappa0", "eta2", "mean", *sizes}
+    if set(given) - {"h_z"} != wanted - {"h_z"} or (problem.fidelity and has_h_z and "h_z" not in given):
+        raise InvalidInput(f"hyperparameters must have the keys {sorted(wanted)}; got {sorted(given)}.")
+    h = np.concatenate([np.atleast_1d(np.asarray(given.get(key, []), dtype=float)) for key in sizes])
+    if len(h) != sum(sizes.values()):
+        raise InvalidInput(f"hyperparameters need one bandwidth a parameter, {sizes}; got {dict(given)!r}.")
+    kappa0, eta2, mean = (float(given[key]) for key in ("kappa0", "eta2", "mean"))
+    if not (kappa0 > 0 and eta2 >= 0 and np.all(h > 0) and np.all(np.isfinite([kappa0, eta2, mean, *h]))):
+        raise InvalidInput(
+            f"hyperparameters need kappa0 > 0, eta2 >= 0, bandwidths > 0, all finite; got {dict(given)!r}."
+        )
+    return kappa0, eta2, mean, h
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a GP is conditioned on, in standardised units."""
+
+    X: FloatArray  # (n, D)
+    y: FloatArray  # (n,)
+    noise: FloatArray | None  # (n,)
+    pending: FloatArray  # (m, D)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A GP over (x, z) with the way back to the user's units."""
+
+    problem: Problem
+    encoding: Encoding
+    standard: gp_fit.Standardisation
+    data: Data
+    kappa0: float
+    h: FloatArray
+    eta2: float
+    mean: float | None
+    fit: dict[str, Any] | None
+    """What a refit for this very model learned; None when an earlier one served."""
+    shrink: float = 1.0
+
+    def shrunk(self, s: float) -> Model:
+        """Return the model with the domain's bandwidths divided by s: the same data, less confidence between them."""
+        if s == 1.0:
+            return self
+        h = self.h.copy()
+        h[: len(self.problem.space)] /= s
+        return replace(self, h=h, shrink=self.shrink * s)
+
+    @cached_property
+    def gp(self) -> GP:
+        told = GP.build(
+            self.encoding.kernel,
+            self.data.X,
+            self.data.y,
+            kappa0=self.kappa0,
+            h=self.h,
+            eta2=self.eta2,
+            m=self.mean,
+            noise=self.data.noise,
+        )
+        return told.imagine(self.data.pending)
+
+    @cached_property
+    def section(self) -> Section:
+        """The posterior of f = g(z*, .).  [K17, eq. 5]"""
+        return Section(self.gp, self.encoding.x_width, self.encoding.target)
+
+    def moments(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mu (m,), sigma (m,)
+        mean, variance = self.section.moments(self.encoding.x_features(U))
+        return mean, np.sqrt(variance)
+
+    def at(self, u: FloatArray, Z: FloatArray) -> FloatArray:  # (d,), (m, p) -> (m, D)
+        """Return the features of one x at many fidelities."""
+        x = self.encoding.x_features(u[None, :])
+        return np.hstack([np.repeat(x, len(Z), axis=0), self.encoding.z_features(Z)])
+
+    @cached_property
+    def queried(self) -> FloatArray:  # (k, d)
+        """The x that were ever run, each once, in unit coordinates."""
+        x = self.data.X[:, : self.encoding.x_width]
+        _, first = np.unique(x, axis=0, return_index=True)
+        return self.encoding.x_unit(x[np.sort(first)])
+
+    def anchors(self, count: int = 5) -> FloatArray:  # (count, d)
+        """Return the queried x of highest posterior mean at the target."""
+        mu, _ = self.moments(self.queried)
+        return self.queried[np.argsort(-mu, kind="stable")[:count]]
+
+    def diameter(self) -> float:
+        """Return the L1 diameter of the domain, each dimension divided by its bandwidth."""
+        return float(np.sum(1.0 / self.h[: len(self.problem.space)]))
+
+    def value_as_told(self, standardised: float) -> float:
+        """Return a mean or a bound in the user's units."""
+        return _finite(sign(self.problem.direction) * (self.standard.location + self.standard.scale * standardised))
+
+    def deviation_as_told(self, standardised: float) -> float:
+        return _finite(self.standard.scale * standardised)
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """Return the numbers that define this GP in the user's units: with the results, they are the model."""
+        d = len(self.problem.space)
+        scale = self.standard.scale
+        numbers: dict[str, Any] = {
+            "kappa0": _finite(self.kappa0 * scale * scale),
+            "eta2": _finite(self.gp.eta2 * scale * scale),
+            "mean": self.value_as_told(self.gp.m),
+            "h_x": self.h[:d].tolist(),
+        }
+        if not self.encoding.fidelity_kernel:
+            numbers["h_z"] = self.h[d:].tolist()
+        return numbers
+
+
+def _finite(value: float) -> float:
+    """Return a float that JSON knows, where squares of 1e300 overflow."""
+    return float(np.clip(value, -np.finfo(float).max, np.finfo(float).max))
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A formula of mu and sigma bound to a model: what a maximiser maximises."""
+
+    model: Model
+    formula: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+
+    def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
+        return self.formula(*self.model.moments(U))[0]
+
+    def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
+        encoding = self.model.encoding
+        mean, variance, d_mean, d_variance = self.model.section.moments_and_gradients(encoding.x_features(U))
+        sigma = np.sqrt(variance)
+        value, by_mu, by_sigma = self.formula(mean, sigma)
+        by_feature = by_mu[:, None] * d_mean + (by_sigma / (2.0 * sigma))[:, None] * d_variance
+        gradient = np.zeros_like(U)
+        gradient[:, encoding.x_numeric] = by_feature[:, : len(encoding.x_numeric)]
+        return value, gradient
+
+
+def occupied(history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Return the (x, z) that are out: no other trial shall repeat them while another point exists."""
+    return {(key(t.x), key(t.z)) for t in history.running}
+
+
+def barred(history: History) -> set[tuple[Any, ...]]:
+    """Return the x at which three trials failed."""
+    failures: dict[tuple[Any, ...], int] = {}
+    for trial in history.finished:
+        if trial.state == "failed":
+            failures[key(trial.x)] = failures.get(key(trial.x), 0) + 1
+    return {x for x, count in failures.items() if count >= 3}
+
+
+def key(point: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(point.values())

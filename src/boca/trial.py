@@ -1,0 +1,146 @@
+"""Trials and their history: immutable records of what was asked, told and spent.
+
+This is the one place where the direction of the optimisation is turned: `History.scores` is always maximised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, overload
+
+import numpy as np
+
+from boca.problem import Direction, Problem
+from boca.space import FloatArray, Point
+
+State: TypeAlias = Literal["running", "complete", "failed"]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What a strategy proposes: the point, its fidelity, and the reasons as a JSON-able mapping."""
+
+    x: Point
+    z: Point
+    why: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One query of g(z, x), from the moment it is handed out.
+
+    `asked` and `told` number the events of a study in the order in which they happened: a decision rests on the
+    results whose `told` is below its `asked`.
+    """
+
+    number: int
+    x: Point
+    z: Point
+    cost: float
+    why: dict[str, Any] = field(repr=False)
+    state: State = "running"
+    value: float | None = None
+    noise: float | None = None
+    seconds: float | None = None
+    overhead: float = 0.0
+    reason: str | None = None
+    asked: int = 0
+    told: int | None = None
+
+    @property
+    def phase(self) -> str:
+        return str(self.why.get("phase", ""))
+
+    @property
+    def added(self) -> bool:
+        """Whether the user brought the result along; such trials are not charged."""
+        return self.phase == "added"
+
+
+def sign(direction: Direction) -> float:
+    """Return what a value is multiplied with so that more is better."""
+    return 1.0 if direction == "maximize" else -1.0
+
+
+class History(Sequence[Trial]):
+    """All trials of a study in order of number."""
+
+    def __init__(self, trials: Sequence[Trial] = ()) -> None:
+        self._trials = tuple(trials)
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Trial, ...]: ...
+    def __getitem__(self, index: int | slice) -> Trial | tuple[Trial, ...]:
+        return self._trials[index]
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self._trials)
+
+    def __repr__(self) -> str:
+        counts = ((state, sum(t.state == state for t in self)) for state in ("complete", "running", "failed"))
+        return f"History({', '.join(f'{count} {state}' for state, count in counts if count) or 'empty'})"
+
+    @cached_property
+    def running(self) -> tuple[Trial, ...]:
+        return tuple(t for t in self if t.state == "running")
+
+    @cached_property
+    def finished(self) -> tuple[Trial, ...]:
+        """Complete and failed trials in the order in which their results came."""
+        return tuple(sorted((t for t in self if t.told is not None), key=lambda t: t.told or 0))
+
+    @cached_property
+    def complete(self) -> tuple[Trial, ...]:
+        return tuple(t for t in self.finished if t.state == "complete")
+
+    @cached_property
+    def chosen(self) -> tuple[Trial, ...]:
+        """The trials that a model chose, in order of number: the algorithm's iterations."""
+        return tuple(t for t in self if t.phase in ("model", "final"))
+
+    def scores(self, direction: Direction) -> FloatArray:  # (n,) in the order of `finished`
+        """Return the results so that more is better; a failure counts as the worst value told so far."""
+        values = [math.nan if t.value is None else sign(direction) * t.value for t in self.finished]
+        scores = np.array(values, dtype=float)
+        if self.complete:
+            scores[np.isnan(scores)] = np.nanmin(scores)
+        return scores
+
+    def best(self, problem: Problem) -> Trial | None:
+        """Return the best complete trial at the target, the earliest of equals; None before there is one."""
+        better = sign(problem.direction)
+        at_target = (t for t in self if t.state == "complete" and problem.is_target(t.z))
+        return max(at_target, key=lambda t: better * (t.value or 0.0), default=None)
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas table, one row a trial; x and z as columns `x.NAME`, `z.NAME`."""
+        import pandas as pd
+
+        rows = [
+            {
+                "number": t.number,
+                "state": t.state,
+                "value": t.value,
+                "cost": t.cost,
+                "seconds": t.seconds,
+                "overhead": t.overhead,
+                "phase": t.phase,
+                "reason": t.reason or t.why.get("reason"),
+                **_prefixed("x", t.x),
+                **_prefixed("z", t.z),
+            }
+            for t in self
+        ]
+        return pd.DataFrame(rows)
+
+
+def _prefixed(prefix: str, point: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{prefix}.{name}": value for name, value in point.items()}
