@@ -1,6 +1,7 @@
 # Two commands matter on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 VENV   ?= .venv
+ORACLE ?= .venv-oracle
 BIN    := $(VENV)/bin
 
 # One thread for every linear-algebra library: what is measured and tested is one core.
@@ -55,12 +56,20 @@ bench: $(VENV)/.dev          ## simple regret of every method on every problem (
 	$(BIN)/python -m boca.bench run --out bench-results
 	$(BIN)/python -m boca.bench table bench-results
 
-overhead: $(VENV)/.dev       ## seconds a suggestion, against scikit-learn and (if installed) BoTorch
-	$(BIN)/python benchmarks/overhead.py
+overhead: $(ORACLE)/.done     ## seconds a suggestion, beside scikit-learn and BoTorch in the same run
+	$(ORACLE)/bin/python benchmarks/overhead.py
 
-oracle: $(VENV)/.dev         ## install BoTorch as a test oracle and speed reference
-	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet botorch
+oracle: $(ORACLE)/.done       ## the tests against BoTorch, in an environment of their own
+	$(ORACLE)/bin/python -m pytest tests/oracle
+
+# BoTorch is never a dependency: it serves as an oracle and as a reference of speed.  PyTorch comes first, in a
+# version with a small build; asked for by another package, it would bring gigabytes.
+$(ORACLE)/.done: pyproject.toml
+	$(PYTHON) -m venv $(ORACLE)
+	$(ORACLE)/bin/python -m pip install --quiet torch==2.13.0
+	$(ORACLE)/bin/python -m pip install --quiet botorch
+	$(ORACLE)/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
 
 clean:           ## remove what make created
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(ORACLE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -16,32 +16,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Valued: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+Slope: TypeAlias = FloatArray | float
+Valued: TypeAlias = tuple[FloatArray, Slope, Slope]
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_CERTAIN = 30.0  # deviations above the best: the improvement is mu - best, and exp(u^2 / 2) is still a float
+_HOPELESS = -1e3  # deviations below it
 
 
 def ucb(mu: FloatArray, sigma: FloatArray, beta: float) -> Valued:
     """Return the upper confidence bound mu + sqrt(beta) sigma.  [K17, eq. 6]"""
     root = math.sqrt(beta)
-    return mu + root * sigma, np.ones_like(mu), np.full_like(mu, root)
+    return mu + root * sigma, 1.0, root
 
 
 def log_ei(mu: FloatArray, sigma: FloatArray, best: float) -> Valued:
-    """Return the logarithm of the expected improvement over `best`; it has a slope where the plain one is zero."""
-    from scipy.special import erfcx, log_ndtr
+    """Return the logarithm of the expected improvement over `best`; it has a slope where the plain one is zero.
+
+    EI = sigma h(u) with h = phi + u Phi, and h = phi (1 + u e) with e = Phi / phi, a scaled complementary error
+    function: no difference of two tiny numbers anywhere.
+    """
+    from scipy.special import erfcx
 
     u = (mu - best) / sigma
-    log_phi = -0.5 * u * u - _LOG_SQRT_2PI
-    # h(u) = phi(u) + u Phi(u); below -1 the two terms cancel, and Phi(u) = phi(u) sqrt(pi/2) erfcx(-u/sqrt 2)
-    low = np.minimum(u, -1.0)
-    ratio = 1.0 + low * math.sqrt(math.pi / 2.0) * erfcx(-low / math.sqrt(2.0))
-    far = np.minimum(u, -1e3)  # there the series 1/u^2 - 3/u^4 is exact and the difference is rounding
-    ratio = np.where(u < -1e3, 1.0 / far**2 - 3.0 / far**4, ratio)
-    log_Phi = log_ndtr(u)
-    high = np.maximum(u, -1.0)
-    near = np.log(np.exp(-0.5 * high * high - _LOG_SQRT_2PI) + high * np.exp(log_ndtr(high)))
-    log_h = np.where(u > -1.0, near, log_phi + np.log(ratio))
-    by_mu = np.exp(log_Phi - log_h) / sigma
-    by_sigma = np.exp(log_phi - log_h) / sigma
-    return np.log(sigma) + log_h, by_mu, by_sigma
+    v = np.minimum(u, _CERTAIN)
+    e = math.sqrt(math.pi / 2.0) * erfcx(v * -math.sqrt(0.5))
+    far = 1.0 / np.square(np.minimum(v, _HOPELESS))  # below, 1 + v e is rounding and the series exact
+    ratio = np.where(v < _HOPELESS, far - 3.0 * far * far, 1.0 + v * e)
+    improving = np.maximum(u, 1.0)
+    log_h = np.where(u > _CERTAIN, np.log(improving), np.log(ratio) - 0.5 * v * v - _LOG_SQRT_2PI)
+    by_mu = np.where(u > _CERTAIN, 1.0 / improving, e / ratio)
+    return np.log(sigma) + log_h, by_mu / sigma, 1.0 / ratio / sigma

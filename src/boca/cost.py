@@ -34,6 +34,9 @@ class Costs(Protocol):
     """The cost of a query in cost units, at any z, on the problem's grid and at the target."""
 
     def of(self, z: Mapping[str, Any], /) -> float: ...
+    def pessimistic(self, z: Mapping[str, Any], /) -> float:
+        """Return what to have in hand before a query at z: the cost itself, or what nine in ten stay below."""
+
     @property
     def grid(self) -> FloatArray: ...  # (m,)
     @property
@@ -65,6 +68,9 @@ class Declared:
     problem: Problem
 
     def of(self, z: Mapping[str, Any]) -> float:
+        return self.problem.cost(z)
+
+    def pessimistic(self, z: Mapping[str, Any]) -> float:
         return self.problem.cost(z)
 
     @property

@@ -99,7 +99,8 @@ class Encoding:
             ]
         custom: tuple[Custom, ...] = ()
         if self.fidelity_kernel:
-            custom = (Custom(self._named_kernel, tuple(self.x_width + j for j in range(len(self.problem.fidelity)))),)
+            columns = tuple(self.x_width + j for j in range(len(self.problem.fidelity)))
+            custom = (Custom(self._named_kernel, self._named_variance, columns),)
         else:
             z_owners = _owners(self.problem.fidelity)
             z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
@@ -108,16 +109,42 @@ class Encoding:
 
     def _named_kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, p), (m, p) -> (n, m)
         """Hand the user's kernel mappings by name, in the user's own units."""
+        a = {name: values[:, None] for name, values in self.problem.fidelity.columns(A).items()}
+        b = {name: values[None, :] for name, values in self.problem.fidelity.columns(B).items()}
+        return self._call_kernel(a, b, (len(A), len(B)))
+
+    def _named_variance(self, A: FloatArray) -> FloatArray:  # (n, p) -> (n,)
+        a = self.problem.fidelity.columns(A)
+        return self._call_kernel(a, a, (len(A),))
+
+    def _call_kernel(self, a: Mapping[str, Any], b: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
         assert self.fidelity_kernel is not None
-        a = _by_name(self.problem.fidelity, A, (-1, 1))
-        b = _by_name(self.problem.fidelity, B, (1, -1))
         K = np.asarray(self.fidelity_kernel(a, b), dtype=float)
-        if K.ndim > 2 or not np.all(np.isfinite(K)):
+        try:
+            K = np.broadcast_to(K, shape)
+        except ValueError:
             raise InvalidInput(
-                f"fidelity_kernel(a, b) must return finite covariances that broadcast to ({len(A)}, {len(B)}); "
-                f"got shape {K.shape}."
+                f"fidelity_kernel(a, b) must return covariances that broadcast to {shape}; got shape {K.shape}. "
+                "Its arguments are mappings from name to NumPy arrays: use NumPy functions."
+            ) from None
+        if not np.all(np.isfinite(K)):
+            raise InvalidInput(f"fidelity_kernel(a, b) must return finite covariances; got {K!r}.")
+        return K
+
+    def check_fidelity_kernel(self) -> None:
+        """Refuse a user's kernel that is no covariance, before it spoils a model."""
+        Z = self.problem.grid[1]
+        some = np.vstack([Z[:: max(1, len(Z) // 64)], self.target])
+        K = self._named_kernel(some, some)
+        scale = float(np.max(np.abs(K)))
+        if not (np.allclose(K, K.T, atol=1e-8 * scale) and np.all(np.diagonal(K) > 0)):
+            raise InvalidInput("fidelity_kernel(a, b) must be symmetric, and positive where a = b.")
+        lowest = float(np.min(np.linalg.eigvalsh(K)))
+        if lowest < -1e-6 * scale:
+            raise InvalidInput(
+                f"fidelity_kernel(a, b) must be positive semi-definite; on the problem's fidelities it has the "
+                f"eigenvalue {lowest:.3g}."
             )
-        return np.broadcast_to(K, (len(A), len(B)))
 
     def prior(self, *, informative: bool) -> Prior:
         d, p = len(self.problem.space), 0 if self.fidelity_kernel else len(self.problem.fidelity)
@@ -130,8 +157,7 @@ class Encoding:
         """Return k(z, z*), k(z, z) for the rows of Z (m, p), and k(z*, z*), of the fidelity's kernel alone."""
         if self.fidelity_kernel:
             star = self.target[None, :]
-            own = np.array([self._named_kernel(z[None, :], z[None, :])[0, 0] for z in Z])
-            return self._named_kernel(Z, star)[:, 0], own, float(self._named_kernel(star, star)[0, 0])
+            return self._named_kernel(Z, star)[:, 0], self._named_variance(Z), float(self._named_variance(star)[0])
         A = np.hstack([np.zeros((len(Z), self.x_width)), self.z_features(Z)])
         star = np.concatenate([np.zeros(self.x_width), self.target])[None, :]
         return self.kernel.value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
@@ -145,17 +171,11 @@ def _owners(space: Space) -> list[int]:
 
 
 def _indicators(space: Space, U: FloatArray) -> FloatArray:  # (n, d) -> (n, D)
-    numeric = [j for j, parameter in enumerate(space.values()) if not isinstance(parameter, Choice)]
-    if len(numeric) == len(space):
+    if not space.has_choices:
         return U
-    columns = [U[:, j] for j in numeric]
+    columns = [U[:, j] for j, parameter in enumerate(space.values()) if not isinstance(parameter, Choice)]
     for j, parameter in enumerate(space.values()):
         if isinstance(parameter, Choice):
             code = np.rint(U[:, j] * (parameter.levels - 1))
             columns.extend((code == option) * math.sqrt(0.5) for option in range(parameter.levels))
     return np.column_stack(columns)
-
-
-def _by_name(space: Space, Z: FloatArray, shape: tuple[int, int]) -> dict[str, Any]:
-    points = [space.from_unit(z) for z in Z]
-    return {name: np.array([point[name] for point in points]).reshape(shape) for name in space}

@@ -30,6 +30,7 @@ class Objective(Protocol):
     """What can be maximised: many points at once, with and without derivatives."""
 
     def value(self, U: FloatArray, /) -> FloatArray: ...  # (m, d) -> (m,)
+    def value_at(self, u: FloatArray, /) -> float: ...  # (d,)
     def value_and_gradient(self, U: FloatArray, /) -> tuple[FloatArray, FloatArray]: ...  # (m, d) -> (m,), (m, d)
 
 
@@ -66,7 +67,7 @@ def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors
 
         def loss(free: FloatArray, u: FloatArray = u) -> float:
             u[~choice] = free
-            return -float(objective.value(space.snap(u[None, :]))[0])
+            return -objective.value_at(u if space.is_continuous else space.snap(u[None, :])[0])
 
         bounds = Bounds(np.zeros((~choice).sum()), np.ones((~choice).sum()))
         result = scipy_direct(

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -257,11 +258,11 @@ class _Books:
     history: History
     capital: Capital | None
 
-    @property
+    @cached_property
     def costs(self) -> cost_models.Costs:
         return cost_models.costs(self.problem, self.history)
 
-    @property
+    @cached_property
     def budget(self) -> Budget:
         """Return the money in cost units."""
         spent = math.fsum(t.cost for t in self.history.finished if not t.added)
@@ -270,20 +271,23 @@ class _Books:
         if self.capital is None:
             return Budget(math.inf, _ENDLESS_START * (len(self.problem.space) + 1) * target, spent, reserved)
         if self.capital.unit == "seconds":
-            return self._from_seconds(self.capital.amount, target)
+            return self._from_seconds(self.capital.amount)
         total = self.capital.amount * (target if self.capital.unit == "targets" else 1.0)
         return Budget(total, _START_SHARE * total, spent, reserved)
 
-    def _from_seconds(self, amount: float, target: float) -> Budget:
-        """Return seconds as cost units, at the rate at which the target is expected to turn one into the other."""
-        model = cost_models.seconds(self.problem, self.history)
+    def _from_seconds(self, amount: float) -> Budget:
+        """Return seconds as cost units, at the rate of a slow query at the target."""
+        model = self.seconds
         if model is None:  # nothing is known before the first result: anything may be bought, at random
             return Budget(math.inf, math.inf)
-        rate = model.target / target
+        rate = model.pessimistic(self.problem.target) / self.costs.pessimistic(self.problem.target)
         total = amount / rate
-        spent = self._seconds_spent() / rate
         reserved = math.fsum(model.of(t.z) for t in self.history.running) / rate
-        return Budget(total, _START_SHARE * total, spent, reserved)
+        return Budget(total, _START_SHARE * total, self._seconds_spent() / rate, reserved)
+
+    @cached_property
+    def seconds(self) -> cost_models.Learned | None:
+        return cost_models.seconds(self.problem, self.history)
 
     def _seconds_spent(self) -> float:
         return math.fsum((t.seconds or 0.0) + t.overhead for t in self.history.finished if not t.added)
@@ -320,14 +324,11 @@ class _Books:
         if self.capital is None:
             return True
         if self.capital.unit == "seconds":
-            model = cost_models.seconds(self.problem, self.history)
-            if model is None:
+            if self.seconds is None:
                 return True
-            out = math.fsum(model.of(t.z) for t in self.history.running)
-            return model.pessimistic(z) <= self.capital.amount - self._seconds_spent() - out
-        price = self.costs
-        expected = price.pessimistic(z) if isinstance(price, cost_models.Learned) else price.of(z)
-        return self.budget.affords(expected)
+            out = math.fsum(self.seconds.of(t.z) for t in self.history.running)
+            return self.seconds.pessimistic(z) <= self.capital.amount - self._seconds_spent() - out
+        return self.budget.affords(self.costs.pessimistic(z))
 
 
 def _positive(value: float, what: str) -> float:

@@ -245,6 +245,8 @@ class Space(Mapping[str, Parameter]):
                     f"Parameter {name!r} must be boca.Float, boca.Int or boca.Choice; got {parameter!r}."
                 )
         self._parameters = given
+        self.is_continuous = all(isinstance(parameter, Float) for parameter in given.values())
+        self.has_choices = any(isinstance(parameter, Choice) for parameter in given.values())
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -289,8 +291,17 @@ class Space(Mapping[str, Parameter]):
     def from_unit(self, u: FloatArray) -> Point:  # (d,) -> a point
         return {name: parameter.from_unit(float(u[j])) for j, (name, parameter) in enumerate(self.items())}
 
+    def columns(self, U: FloatArray) -> dict[str, Any]:  # (m, d) -> name to (m,)
+        """Return the values of many points by name."""
+        return {
+            name: np.array([parameter.from_unit(u) for u in U[:, j].tolist()])
+            for j, (name, parameter) in enumerate(self.items())
+        }
+
     def snap(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m, d)
         """Move every row to the nearest point that exists."""
+        if self.is_continuous:
+            return np.minimum(np.maximum(U, 0.0), 1.0)
         snapped = np.empty_like(U, dtype=float)
         for j, parameter in enumerate(self.values()):
             snapped[:, j] = parameter.snap(U[:, j])

@@ -8,7 +8,7 @@ import numpy as np
 
 from boca.cost import Costs
 from boca.problem import Budget, Problem
-from boca.space import FloatArray, Point
+from boca.space import Choice, FloatArray, Point
 from boca.surrogate import barred, key, occupied
 from boca.trial import History, Suggestion
 
@@ -91,10 +91,15 @@ def _draw_z(problem: Problem, rng: np.random.Generator, costs: Costs, fidelities
     if not len(cheaper):
         return dict(problem.target)
     for _ in range(100):
-        z = _unit_to_z(problem, rng.random(len(problem.fidelity)) ** 2)
+        u = rng.random(len(problem.fidelity))
+        z = _unit_to_z(problem, np.where(_is_choice(problem), u, u * u))  # options have no cheap end
         if costs.of(z) < costs.target:
             return z
     return dict(problem.grid[0][int(rng.choice(cheaper))])
+
+
+def _is_choice(problem: Problem) -> list[bool]:
+    return [isinstance(parameter, Choice) for parameter in problem.fidelity.values()]
 
 
 def _unit_to_z(problem: Problem, u: FloatArray) -> Point:

@@ -12,6 +12,7 @@ told.  Replaying a history therefore gives the same model, bit for bit, and ther
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from boca.acquisition import Valued
 from boca.encoding import Encoding, FidelityKernel
 from boca.errors import InvalidInput
 from boca.gp import fit as gp_fit
@@ -62,7 +64,7 @@ class Surrogate:
         """Return the GP after this history; it needs at least one complete trial."""
         if hyperparameters is not None:
             return self._fixed(problem, history, hyperparameters)
-        encoding = Encoding(problem, self.kernel, self.fidelity_kernel)
+        encoding = self._encoding(problem, self.kernel)
         scores = history.scores(problem.direction)
         X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
         record = last_fit(history)
@@ -76,6 +78,12 @@ class Surrogate:
         data = Data(X, y, _noise(history, standard.scale), encoding.pending(history))
         mean = None if self.mean == "gls" else float(np.median(y))
         return Model(problem, encoding, standard, data, kappa0, h, eta2, mean, record if refit else None)
+
+    def _encoding(self, problem: Problem, kernel: Profile) -> Encoding:
+        encoding = Encoding(problem, kernel, self.fidelity_kernel)
+        if self.fidelity_kernel is not None:
+            encoding.check_fidelity_kernel()
+        return encoding
 
     def _is_due(self, record: Mapping[str, Any], history: History) -> bool:
         if self.refit_every is not None:
@@ -118,12 +126,15 @@ class Surrogate:
 
     def _fixed(self, problem: Problem, history: History, given: Mapping[str, Any]) -> Model:
         kappa0, eta2, mean, h = _checked(problem, given, has_h_z=self.fidelity_kernel is None)
-        encoding = Encoding(problem, "se", self.fidelity_kernel)
+        encoding = self._encoding(problem, "se")
         X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
         y = history.scores(problem.direction)
         data = Data(X, y, _noise(history, 1.0), encoding.pending(history))
         standard = gp_fit.Standardisation(0.0, 1.0)
         return Model(problem, encoding, standard, data, kappa0, h, eta2, sign(problem.direction) * mean, None)
+
+
+_LARGEST_NOISE = 1e12  # standardised: such a result says nothing, and infinity would break the factor
 
 
 def last_fit(history: History) -> dict[str, Any] | None:
@@ -135,7 +146,7 @@ def _noise(history: History, scale: float) -> FloatArray | None:  # (n,)
     """Return the variances that the user told with single results, standardised; None where there are none."""
     if all(t.noise is None for t in history.finished):
         return None
-    return np.array([(t.noise or 0.0) / scale / scale for t in history.finished])
+    return np.minimum([(t.noise or 0.0) / scale / scale for t in history.finished], _LARGEST_NOISE)
 
 
 def _checked(problem: Problem, given: Mapping[str, Any], *, has_h_z: bool) -> tuple[float, float, float, FloatArray]:
@@ -212,6 +223,9 @@ class Model:
         mean, variance = self.section.moments(self.encoding.x_features(U))
         return mean, np.sqrt(variance)
 
+    def means(self, U: FloatArray) -> FloatArray:  # (m, d) -> mu (m,)
+        return self.section.means(self.encoding.x_features(U))
+
     def at(self, u: FloatArray, Z: FloatArray) -> FloatArray:  # (d,), (m, p) -> (m, D)
         """Return the features of one x at many fidelities."""
         x = self.encoding.x_features(u[None, :])
@@ -226,8 +240,7 @@ class Model:
 
     def anchors(self, count: int = 5) -> FloatArray:  # (count, d)
         """Return the queried x of highest posterior mean at the target."""
-        mu, _ = self.moments(self.queried)
-        return self.queried[np.argsort(-mu, kind="stable")[:count]]
+        return self.queried[np.argsort(-self.means(self.queried), kind="stable")[:count]]
 
     def diameter(self) -> float:
         """Return the L1 diameter of the domain, each dimension divided by its bandwidth."""
@@ -265,17 +278,21 @@ class Promise:
     """A formula of mu and sigma bound to a model: what a maximiser maximises."""
 
     model: Model
-    formula: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+    formula: Callable[[FloatArray, FloatArray], Valued]
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
         return self.formula(*self.model.moments(U))[0]
+
+    def value_at(self, u: FloatArray) -> float:  # (d,)
+        mean, variance = self.model.section.moments_at(self.model.encoding.x_features(u[None, :])[0])
+        return float(self.formula(np.array([mean]), np.array([math.sqrt(variance)]))[0][0])
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
         encoding = self.model.encoding
         mean, variance, d_mean, d_variance = self.model.section.moments_and_gradients(encoding.x_features(U))
         sigma = np.sqrt(variance)
         value, by_mu, by_sigma = self.formula(mean, sigma)
-        by_feature = by_mu[:, None] * d_mean + (by_sigma / (2.0 * sigma))[:, None] * d_variance
+        by_feature = np.expand_dims(by_mu, -1) * d_mean + (by_sigma / (2.0 * sigma))[:, None] * d_variance
         gradient = np.zeros_like(U)
         gradient[:, encoding.x_numeric] = by_feature[:, : len(encoding.x_numeric)]
         return value, gradient

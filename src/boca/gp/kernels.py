@@ -29,9 +29,10 @@ BLOCK = 128
 
 def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
     """Return |a - b|^2 for all pairs by one matrix product."""
-    s = A @ (-2.0 * B.T)
-    s += np.einsum("ij,ij->i", A, A)[:, None]
-    s += np.einsum("ij,ij->i", B, B)
+    s = A @ B.T
+    s *= -2.0
+    s += (A * A).sum(axis=1)[:, None]
+    s += (B * B).sum(axis=1)
     return np.maximum(s, 0.0, out=s)
 
 
@@ -44,15 +45,17 @@ class Radial:
     bandwidths: tuple[int, ...]
 
     @cached_property
-    def _columns(self) -> list[int]:
-        return list(self.columns)
+    def _where(self) -> slice | list[int]:
+        """The columns as a slice where they are neighbours: a view instead of a copy."""
+        first, count = self.columns[0], len(self.columns)
+        return slice(first, first + count) if self.columns == tuple(range(first, first + count)) else list(self.columns)
 
-    @cached_property
-    def _bandwidths(self) -> list[int]:
-        return list(self.bandwidths)
+    def scale(self, h: FloatArray) -> FloatArray:  # (columns,)
+        """Return the bandwidth of every column."""
+        return h[list(self.bandwidths)]
 
     def scaled(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n, columns)
-        return A[:, self._columns] / h[self._bandwidths]
+        return A[:, self._where] / self.scale(h)
 
     def parts(self, s: FloatArray) -> tuple[FloatArray, FloatArray | None, FloatArray | float]:
         """Return e, p and g with phi = p exp(e) and g = d log(phi) / d s, which is finite at s = 0.
@@ -77,15 +80,15 @@ class Radial:
 class Custom:
     """A covariance that somebody else wrote: any positive semi-definite function of some columns."""
 
-    function: Callable[[FloatArray, FloatArray], FloatArray]
+    function: Callable[[FloatArray, FloatArray], FloatArray]  # (n, k), (m, k) -> (n, m)
+    variance: Callable[[FloatArray], FloatArray]  # (n, k) -> (n,), its diagonal
     columns: tuple[int, ...]
 
     def value(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
         return self.function(A[:, list(self.columns)], B[:, list(self.columns)])
 
     def diagonal(self, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
-        columns = A[:, list(self.columns)]
-        return np.array([self.function(row[None, :], row[None, :])[0, 0] for row in columns])
+        return self.variance(A[:, list(self.columns)])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 K  (n, n)  symmetric positive definite
 L  (n, n)  its lower Cholesky factor, in Fortran order; what lies above the diagonal is never read
+
+SciPy is imported where it is used: its linear algebra is two thirds of the time that `import boca` would take.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -20,6 +20,8 @@ LADDER = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean diagonal; the last 
 
 def factor(K: FloatArray) -> tuple[FloatArray, float]:  # (n, n) -> L (n, n), what was added to the diagonal
     """Return the Cholesky factor, climbing a ladder of jitter only as far as it must; K's lower triangle is read."""
+    from scipy.linalg.lapack import dpotrf
+
     level = float(np.mean(np.diagonal(K))) if len(K) else 0.0
     for step in LADDER:
         jitter = step * level
@@ -48,17 +50,30 @@ def extend(L: FloatArray, B: FloatArray, C: FloatArray) -> FloatArray:
 
 def whiten(L: FloatArray, B: FloatArray) -> FloatArray:  # (n, n), (n, m) -> (n, m)
     """Return L^-1 B."""
+    from scipy.linalg.blas import dtrsm
+
     return np.asarray(dtrsm(1.0, L, B, lower=1))
+
+
+def whiten_vector(L: FloatArray, b: FloatArray) -> FloatArray:  # (n, n), (n,) -> (n,)
+    """Return L^-1 b."""
+    from scipy.linalg.blas import dtrsv
+
+    return np.asarray(dtrsv(L, b, lower=1))
 
 
 def solve(L: FloatArray, B: FloatArray) -> FloatArray:  # (n, n), (n,) or (n, m) -> the same shape
     """Return K^-1 B."""
+    from scipy.linalg.lapack import dpotrs
+
     x, _ = dpotrs(L, B, lower=1)
     return np.asarray(x).reshape(B.shape)
 
 
 def invert_lower(L: FloatArray) -> FloatArray:  # (n, n) -> (n, n)
     """Return the lower triangle of K^-1; what lies above the diagonal means nothing."""
+    from scipy.linalg.lapack import dpotri
+
     K_inv, _ = dpotri(L, lower=1)
     return np.asarray(K_inv)
 

@@ -108,7 +108,7 @@ class Boca:
             problem, history, budget, rng, price, design=self.start_design, fidelities=self.start_fidelities
         )
         if starting is not None:
-            if not self._is_last(budget, price, price.of(starting.z)):
+            if not self._is_last(problem, budget, price, starting.z):
                 return starting
             if not history.complete:  # the budget buys one target query, and there is nothing to learn from
                 return start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
@@ -118,7 +118,7 @@ class Boca:
         decision = Decision(self, problem, history, price, model.shrunk(shrink))
         ranked = decision.rank(rng)
         u, z = first_free(problem, history, ranked, decision.fidelity)
-        if self._is_last(budget, price, price.of(z)):
+        if self._is_last(problem, budget, price, z):
             return self._final(problem, history, rng)
         if self.improve_at_target and problem.is_target(z) and decision.target_queries % 2 == 0:
             return self._improve(problem, history, rng, model, decision, u)
@@ -127,10 +127,11 @@ class Boca:
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
         return self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters, force_refit=refit)
 
-    def _is_last(self, budget: Budget, price: Costs, cost: float) -> bool:
-        """Whether buying this would leave too little for one more target query, where there was enough for one."""
-        can_reserve = self.reserve_last and math.isfinite(budget.total) and budget.total >= price.target
-        return can_reserve and budget.left - cost < price.target * (1.0 - 1e-9)
+    def _is_last(self, problem: Problem, budget: Budget, price: Costs, z: Point) -> bool:
+        """Whether buying z would leave too little for one more target query, where there was enough for one."""
+        reserve = price.pessimistic(problem.target)
+        can_reserve = self.reserve_last and math.isfinite(budget.total) and budget.total >= reserve
+        return can_reserve and budget.left - price.pessimistic(z) < reserve * (1.0 - 1e-9)
 
     def _improve(
         self,
@@ -142,8 +143,7 @@ class Boca:
         asked_at: FloatArray,
     ) -> Suggestion:
         """Use the target query that the bound asked for where an improvement is likeliest."""
-        mu, _ = model.moments(_queried_at_target(problem, history, model))
-        best = float(np.max(mu))
+        best = float(np.max(model.means(_queried_at_target(problem, history, model))))
         promise = Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
         u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
@@ -159,7 +159,7 @@ class Boca:
     def _final(self, problem: Problem, history: History, rng: np.random.Generator) -> Suggestion:
         """Spend the reserve where the posterior mean is highest, after one more refit."""
         model = self._model(problem, history, rng, refit=True)
-        promise = Promise(model, lambda mu, sigma: (mu, np.ones_like(mu), np.zeros_like(mu)))
+        promise = Promise(model, lambda mu, sigma: (mu, 1.0, 0.0))
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
         u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
         reason = "The last affordable target query, kept for the point that the model expects to be best."

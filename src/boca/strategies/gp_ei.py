@@ -36,7 +36,7 @@ class GPEI:
         if starting is not None:
             return starting
         model = self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters)
-        best = float(np.max(model.moments(model.queried)[0]))
+        best = float(np.max(model.means(model.queried)))
         promise = Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
         u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))

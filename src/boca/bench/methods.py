@@ -1,0 +1,124 @@
+"""Names for methods and problems, and the way in for those that live elsewhere.
+
+A method is a function of a benchmark and of `learn` that returns a strategy.  Where the benchmark knows the Gaussian
+process that it was drawn from, every method with a model is handed it, unless `learn` is set: that is how the paper ran
+its GP samples, and it takes the fit out of the comparison.
+
+An import path `package.module:name` may name
+    for a problem: a `Benchmark`, or a function from a seed to one;
+    for a method: a strategy, a class of strategies, or a function from a benchmark to a strategy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeAlias
+
+from boca import problems
+from boca.errors import InvalidInput
+from boca.problems import Benchmark
+from boca.strategies import GPEI, GPUCB, Boca, RandomSearch, Strategy
+
+Method: TypeAlias = Callable[[Benchmark, bool], Strategy]
+Problem: TypeAlias = Callable[[int], Benchmark]
+
+
+def _known(benchmark: Benchmark, learn: bool) -> Mapping[str, Any] | None:
+    return None if learn else benchmark.hyperparameters
+
+
+METHODS: dict[str, Method] = {
+    "boca": lambda benchmark, learn: Boca(hyperparameters=_known(benchmark, learn)),
+    "boca-learned": lambda benchmark, learn: Boca(),
+    "boca-paper": lambda benchmark, learn: Boca.paper(hyperparameters=_known(benchmark, learn)),
+    "boca-paper-sobol": lambda benchmark, learn: Boca.paper(
+        maximizer="sobol", hyperparameters=_known(benchmark, learn)
+    ),
+    "gp-ucb": lambda benchmark, learn: GPUCB(hyperparameters=_known(benchmark, learn)),
+    "gp-ei": lambda benchmark, learn: GPEI(hyperparameters=_known(benchmark, learn)),
+    "random": lambda benchmark, learn: RandomSearch(),
+}
+
+DEFAULT_METHODS = ("boca", "boca-paper", "boca-paper-sobol", "gp-ucb", "gp-ei", "random")
+
+# Roughly how long a suggestion takes in units of one by `boca`; it only decides what runs first.
+EFFORT = {"random": 0.2, "boca-paper": 20.0, "gp-ucb": 15.0, "gp-ei": 15.0}
+
+
+def method(name: str) -> Method:
+    """Return the method of this name or import path."""
+    if name in METHODS:
+        return METHODS[name]
+    if ":" not in name:
+        raise InvalidInput(
+            f"A method must be one of {', '.join(METHODS)}, or an import path package.module:name; got {name!r}."
+        )
+    return _as_method(name, _load(name))
+
+
+def problem(name: str) -> Problem:
+    """Return the problem of this name or import path, as a function of the seed."""
+    if name in problems.names():
+        return lambda seed: _comparable(name, problems.get(name, seed=seed))
+    if ":" not in name:
+        raise InvalidInput(
+            f"A problem must be one of {', '.join(problems.names())}, or an import path package.module:name; "
+            f"got {name!r}."
+        )
+    found = _load(name)
+    if not (isinstance(found, Benchmark) or callable(found)):
+        raise InvalidInput(f"{name} must be a Benchmark or a function from a seed to one; got {found!r}.")
+    return lambda seed: _comparable(name, found if isinstance(found, Benchmark) else found(seed))
+
+
+def _comparable(name: str, benchmark: Any) -> Benchmark:
+    """Refuse what has no regret at a share of a capital: both must be known before the first query."""
+    if not isinstance(benchmark, Benchmark):
+        raise InvalidInput(f"{name} must return a Benchmark; got {benchmark!r}.")
+    if benchmark.optimum is None:
+        raise InvalidInput(f"{name} must have a known optimum, because methods are compared by regret; got None.")
+    if benchmark.budget.unit == "seconds" or not benchmark.problem.has_declared_cost:
+        raise InvalidInput(
+            f"{name} must have a declared cost and a budget in targets or in cost units, so that every method has the "
+            f"same capital; got {benchmark.budget!r} and {benchmark.problem!r}."
+        )
+    return benchmark
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidInput(f"The import path {path!r} leads nowhere: {error}.") from error
+
+
+def _as_method(path: str, found: Any) -> Method:
+    if isinstance(found, type):
+        return lambda benchmark, learn: _informed(_checked(path, found()), benchmark, learn)
+    if isinstance(found, Strategy):
+        return lambda benchmark, learn: _informed(found, benchmark, learn)
+    if callable(found):
+        return lambda benchmark, learn: _checked(path, found(benchmark))
+    raise InvalidInput(
+        f"{path} must be a strategy, a class of strategies or a function from a benchmark to a strategy; got {found!r}."
+    )
+
+
+def _checked(path: str, strategy: Any) -> Strategy:
+    if not isinstance(strategy, Strategy):
+        raise InvalidInput(f"{path} must give an object with a method suggest; got {strategy!r}.")
+    return strategy
+
+
+def _informed(strategy: Strategy, benchmark: Benchmark, learn: bool) -> Strategy:
+    """Hand over the true GP where there is one and the strategy has a field for it that is still empty."""
+    known = _known(benchmark, learn)
+    if known is None or not is_dataclass(strategy) or isinstance(strategy, type):
+        return strategy
+    if all(field.name != "hyperparameters" for field in fields(strategy)) or strategy.hyperparameters is not None:
+        return strategy
+    informed: Strategy = replace(strategy, hyperparameters=known)
+    return informed

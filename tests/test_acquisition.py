@@ -1,0 +1,127 @@
+"""Acquisition functions against their definitions, by quadrature where the plain formula cancels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from boca.acquisition import log_ei, ucb
+
+U = np.array([-1e4, -2e3, -1001.0, -999.0, -300.0, -40.0, -10.0, -5.0, -2.0, -1.001, -0.999, -0.5, 0.0, 0.7, 3.0, 40.0])
+
+
+def log_h_by_quadrature(u):
+    """Return log of the integral of t phi(t - u) over t > 0, with phi(u) taken out so that nothing underflows."""
+    width = 1.0 / max(1.0, -u)  # how far the integrand reaches
+
+    def integrand(v):
+        t = width * v
+        return width * t * math.exp(-0.5 * t * t + t * u)
+
+    top = 60.0 if u <= 0 else 60.0 + u
+    integral, error = quad(integrand, 0.0, top, epsabs=0.0, epsrel=1e-12, limit=400, points=[1.0, max(1.0, u)])
+    assert error < 1e-9 * integral
+    return -0.5 * u * u - 0.5 * math.log(2.0 * math.pi) + math.log(integral)
+
+
+def test_ucb_is_the_mean_plus_the_root_of_beta_deviations():
+    value, by_mu, by_sigma = ucb(np.array([1.0, -2.0]), np.array([0.5, 3.0]), 4.0)
+    np.testing.assert_array_equal(value, [2.0, 4.0])
+    np.testing.assert_array_equal(by_mu, [1.0, 1.0])
+    np.testing.assert_array_equal(by_sigma, [2.0, 2.0])
+
+
+def test_ucb_without_exploration_is_the_mean():
+    mu = np.array([0.3, -1.0])
+    np.testing.assert_array_equal(ucb(mu, np.array([1.0, 2.0]), 0.0)[0], mu)
+
+
+@pytest.mark.parametrize("u", [-5.0, -3.0, -1.5, -1.0, -0.3, 0.0, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize(("sigma", "best"), [(1.0, 0.0), (0.02, -3.0), (50.0, 7.0)])
+def test_log_ei_is_the_logarithm_of_the_plain_formula_where_that_is_stable(u, sigma, best):
+    mu = best + sigma * u
+    plain = (mu - best) * norm.cdf(u) + sigma * norm.pdf(u)
+    assert log_ei(np.array([mu]), np.array([sigma]), best)[0][0] == pytest.approx(math.log(plain), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("u", [u for u in U if u < 35.0])
+def test_log_ei_is_the_logarithm_of_the_integral_of_the_improvement(u):
+    value = log_ei(np.array([u]), np.ones(1), 0.0)[0][0]
+    assert value == pytest.approx(log_h_by_quadrature(u), rel=1e-12, abs=2e-9)
+
+
+@pytest.mark.parametrize("u", [-1e2, -1e4, -1e6])
+def test_log_ei_far_below_follows_its_asymptotic_series(u):
+    """log h(u) = log phi(u) - 2 log|u| + log(1 - 3/u^2 + 15/u^4 - ...)."""
+    value, by_mu, by_sigma = log_ei(np.array([u]), np.ones(1), 0.0)
+    series = norm.logpdf(u) - 2.0 * math.log(-u) + math.log1p(-3.0 / u**2 + 15.0 / u**4 - 105.0 / u**6)
+    assert value[0] == pytest.approx(series, rel=1e-14, abs=1e-8)
+    assert by_mu[0] == pytest.approx(-u * (1.0 + 2.0 / u**2), rel=1e-3)
+    assert by_sigma[0] == pytest.approx(u * u * (1.0 + 3.0 / u**2), rel=1e-3)
+
+
+@pytest.mark.parametrize("u", U)
+@pytest.mark.parametrize("sigma", [1.0, 0.03, 20.0])
+def test_the_derivatives_of_log_ei_are_its_finite_differences(u, sigma):
+    best = 0.4
+    mu = best + sigma * u
+    _, by_mu, by_sigma = log_ei(np.array([mu]), np.array([sigma]), best)
+
+    def value(mu, sigma):
+        return log_ei(np.array([mu]), np.array([sigma]), best)[0][0]
+
+    # a step that moves the logarithm by about 1e-3: long enough to stand out of its rounding
+    step_mu = min(1e-4 * sigma, 1e-3 / by_mu[0]) if u > -50 else 1e-2 / by_mu[0]
+    step_sigma = min(1e-4 * sigma, 1e-3 / by_sigma[0]) if u > -50 else 1e-2 / by_sigma[0]
+    if u > 0.0:
+        step_mu, step_sigma = 1e-4 * sigma, 1e-4 * sigma
+    rounding = 4e-16 * abs(value(mu, sigma))
+    slope_mu = (value(mu + step_mu, sigma) - value(mu - step_mu, sigma)) / (2 * step_mu)
+    slope_sigma = (value(mu, sigma + step_sigma) - value(mu, sigma - step_sigma)) / (2 * step_sigma)
+    assert by_mu[0] == pytest.approx(slope_mu, rel=1e-4, abs=10 * rounding / step_mu)
+    assert by_sigma[0] == pytest.approx(slope_sigma, rel=1e-4, abs=10 * rounding / step_sigma)
+
+
+def test_log_ei_rises_with_the_mean_over_all_regimes():
+    mu = np.concatenate([-np.logspace(5, -3, 400), np.logspace(-3, 3, 100)])
+    value, by_mu, by_sigma = log_ei(mu, np.ones_like(mu), 0.0)
+    assert np.all(np.diff(value) > 0.0)
+    assert np.all(by_mu > 0.0)
+    assert np.all(by_sigma >= 0.0)
+
+
+@pytest.mark.parametrize("gap", [-3.0, -0.1, 0.0])
+def test_log_ei_rises_with_the_deviation_where_no_improvement_is_expected(gap):
+    sigma = np.logspace(-4, 2, 300)
+    value, _, by_sigma = log_ei(np.full_like(sigma, gap), sigma, 0.0)
+    assert np.all(np.diff(value) > 0.0)
+    assert np.all(by_sigma > 0.0)
+
+
+def test_a_sure_improvement_is_worth_its_size():
+    assert math.exp(log_ei(np.array([5.0]), np.array([1e-6]), 2.0)[0][0]) == pytest.approx(3.0, rel=1e-12)
+
+
+def test_log_ei_does_not_depend_on_the_unit():
+    """Values in another unit move the logarithm by that of the unit, and nothing else."""
+    mu, sigma = np.array([-3.0, 0.2, 1.5, -800.0]), np.array([0.5, 1.0, 0.1, 0.7])
+    plain = log_ei(mu, sigma, 0.25)[0]
+    scaled = log_ei(1024.0 * mu, 1024.0 * sigma, 256.0)[0]
+    np.testing.assert_allclose(scaled, plain + math.log(1024.0), rtol=1e-14)
+
+
+def test_acquisitions_take_many_points_at_once_as_if_one_by_one():
+    mu, sigma = U.copy(), np.linspace(0.5, 2.0, len(U))
+    together = np.array(log_ei(mu, sigma, 0.1))
+    apart = np.array([log_ei(mu[i : i + 1], sigma[i : i + 1], 0.1) for i in range(len(U))])[:, :, 0].T
+    np.testing.assert_allclose(together, apart, rtol=1e-13)
+
+
+@pytest.mark.parametrize("u", [-1e7, -1e80, -1e150, 1e80, 1e200])
+def test_log_ei_of_any_finite_model_gives_no_warning_and_no_nan(u):
+    """A GP whose hyper-parameters the user fixed is not standardised, and results may lie anywhere."""
+    assert not np.any(np.isnan(log_ei(np.array([u]), np.ones(1), 0.0)))
