@@ -9,7 +9,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+import boca
 from boca.acquisition import log_ei, ucb
+from boca.surrogate import Promise, Surrogate
 
 U = np.array([-1e4, -2e3, -1001.0, -999.0, -300.0, -40.0, -10.0, -5.0, -2.0, -1.001, -0.999, -0.5, 0.0, 0.7, 3.0, 40.0])
 
@@ -125,3 +127,46 @@ def test_acquisitions_take_many_points_at_once_as_if_one_by_one():
 def test_log_ei_of_any_finite_model_gives_no_warning_and_no_nan(u):
     """A GP whose hyper-parameters the user fixed is not standardised, and results may lie anywhere."""
     assert not np.any(np.isnan(log_ei(np.array([u]), np.ones(1), 0.0)))
+
+
+# Bound to a model -------------------------------------------------------------------------------------------------
+
+
+FORMULAS = {"ucb": lambda mu, sigma: ucb(mu, sigma, 3.0), "log_ei": lambda mu, sigma: log_ei(mu, sigma, 0.8)}
+
+
+@pytest.fixture(scope="module", params=[Surrogate(), Surrogate.paper()], ids=["matern", "se"])
+def model(request):
+    space = boca.Space(a=boca.Float(0.0, 1.0), kind=boca.Choice(["u", "v", "w"]), b=boca.Float(-1.0, 1.0))
+    problem = boca.Problem(space, boca.Space(z=boca.Float(0.0, 1.0)), cost=lambda z: 0.1 + z["z"])
+    optimizer = boca.Optimizer(problem, budget=boca.targets(5), seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        x = space.from_unit(space.snap(rng.random((1, 3)))[0])
+        z = {"z": float(rng.random())}
+        optimizer.add(x, z, math.sin(4.0 * x["a"]) - x["b"] ** 2 + (x["kind"] == "v") + 0.2 * z["z"])
+    return request.param.model(problem, optimizer.history, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_promise_is_its_formula_of_the_moments_of_the_model(model, name):
+    promise = Promise(model, FORMULAS[name])
+    U = model.problem.space.snap(np.random.default_rng(2).random((40, 3)))
+    expected = FORMULAS[name](*model.moments(U))[0]
+    np.testing.assert_array_equal(promise.value(U), expected)
+    np.testing.assert_allclose([promise.value_at(u) for u in U], expected, rtol=1e-6, atol=1e-8)
+    # by way of the explicit inverse, which loses digits where noise is small
+    np.testing.assert_allclose(promise.value_and_gradient(U)[0], expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_gradient_of_a_promise_is_its_finite_difference_and_zero_along_choices(model, name):
+    promise = Promise(model, FORMULAS[name])
+    U = model.problem.space.snap(np.random.default_rng(3).uniform(0.05, 0.95, (20, 3)))
+    _, gradient = promise.value_and_gradient(U)
+    step = 1e-5
+    for j in (0, 2):
+        move = step * np.eye(3)[j]
+        slope = (promise.value(U + move) - promise.value(U - move)) / (2 * step)
+        np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(gradient[:, 1], np.zeros(20))

@@ -271,6 +271,36 @@ def test_a_ridge_across_the_lattice_is_walked_to_its_end():
     assert value(found[:1])[0] == np.max(value(every_point(space)))
 
 
+def test_a_function_without_a_slope_is_climbed_step_by_step():
+    """Nothing but comparing neighbours leads from the best of the candidates to the top."""
+    space = Space(n=Int(0, 9_999), a=Choice(["u", "v", "w"]))
+    for top in (0, 137, 4_321, 9_999):
+        objective = Objective(
+            lambda U, top=top: -np.abs(np.rint(9_999 * U[:, 0]) - top) + 3.0 * (U[:, 1] == 0.5), np.zeros_like
+        )
+        found = sobol(objective, space, np.random.default_rng(top), no_anchors(space))
+        assert space.from_unit(found[0]) == {"n": top, "a": "v"}
+
+
+def test_all_corners_of_the_cell_around_a_continuous_top_are_compared():
+    """The slope leads to (500.4, 300.6); the best lattice point around it is two steps from the nearest."""
+    space = Space(n=Int(0, 1_000), m=Int(0, 1_000))
+    centre = np.array([0.5004, 0.3006])
+    bonus = {(500, 301): 1.0, (501, 300): 5.0}
+
+    class Rounded(Objective):
+        def value(self, U):
+            points = [tuple(point) for point in np.rint(1_000 * U).astype(int)]
+            return self.function(U) + np.array([bonus.get(point, 0.0) for point in points])
+
+        def value_and_gradient(self, U):
+            return self.function(U), self.gradient(U)
+
+    smooth = quadratic(centre)
+    found = sobol(Rounded(smooth.function, smooth.gradient), space, np.random.default_rng(0), no_anchors(space))
+    assert space.from_unit(found[0]) == {"n": 501, "m": 300}
+
+
 # What both return -----------------------------------------------------------------------------------------------------
 
 
@@ -338,6 +368,7 @@ def test_another_stream_looks_elsewhere():
 # DIRECT and choices ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("short_direct")
 def test_direct_searches_once_a_combination_of_choices():
     space = Space(a=Choice(["u", "v", "w"]), x=Float(0.0, 1.0), b=Choice([0, 1]))
     tops = {(a, b): (0.1 + 0.3 * a + 0.05 * b, 1.0 + ((5 * a + 3 * b) % 7) / 7.0) for a in range(3) for b in range(2)}
@@ -350,10 +381,9 @@ def test_direct_searches_once_a_combination_of_choices():
     found = direct(objective, space, np.random.default_rng(0), no_anchors(space))
     (a, b), (x, _) = max(tops.items(), key=lambda item: item[1][1])
     np.testing.assert_allclose(found[0], [a / 2.0, x, b], atol=1e-3)
-    each = {(round(2 * u[0]), round(u[2])): u[1] for u in found[:6]}
-    assert len(each) == 6
-    assert all(each[k] == pytest.approx(tops[k][0], abs=1e-2) for k in tops)
-    assert objective.asked < 9_000
+    for (a, b), (x, _) in tops.items():
+        best_of_its_kind = next(u for u in found if (round(2 * u[0]), round(u[2])) == (a, b))
+        assert best_of_its_kind[1] == pytest.approx(x, abs=1e-3)
 
 
 def test_direct_leaves_more_combinations_than_it_can_pay_for_to_the_other_maximiser():
@@ -373,7 +403,8 @@ def test_direct_leaves_more_combinations_than_it_can_pay_for_to_the_other_maximi
 
 
 @pytest.mark.parametrize("size", [DIRECT_COMBINATIONS, DIRECT_COMBINATIONS + 1])
-def test_the_number_of_combinations_that_direct_takes_is_what_it_says(size):
+def test_the_number_of_combinations_that_direct_takes_is_what_it_says(size, monkeypatch):
+    monkeypatch.setattr("boca.maximizer.DIRECT_EVALUATIONS", 120)
     space = Space(a=Choice(list(range(size))), x=Float(0.0, 1.0))
     objective = Objective(lambda U: -((U[:, 1] - 0.4) ** 2) - U[:, 0])
     found = direct(objective, space, np.random.default_rng(0), no_anchors(space))
@@ -383,11 +414,21 @@ def test_the_number_of_combinations_that_direct_takes_is_what_it_says(size):
     np.testing.assert_allclose(found[0], [0.0, 0.4], atol=0.02)
 
 
-def test_direct_stays_within_its_evaluations():
-    function, _ = wave(4, 0)
+def test_direct_makes_six_thousand_evaluations_whatever_the_dimension():
+    for d in (2, 4):
+        function, _ = wave(d, 0)
+        objective = Objective(function)
+        direct(objective, cube(d), np.random.default_rng(0), no_anchors(cube(d)))
+        assert 5_900 < objective.asked < 8_000  # the rest ranks what is returned
+
+
+@pytest.mark.usefixtures("short_direct")
+def test_direct_makes_as_many_evaluations_for_every_combination():
+    space = Space(a=Choice(["u", "v", "w"]), x=Float(0.0, 1.0), y=Float(0.0, 1.0))
+    function, _ = wave(3, 0)
     objective = Objective(function)
-    direct(objective, cube(4), np.random.default_rng(0), no_anchors(cube(4)))
-    assert 5_000 < objective.asked < 8_000
+    direct(objective, space, np.random.default_rng(0), no_anchors(space))
+    assert 3 * 500 < objective.asked < 3 * 700 + 1_600
 
 
 def test_direct_on_a_lattice_finds_the_top_of_a_smooth_function():

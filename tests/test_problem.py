@@ -94,13 +94,13 @@ def test_without_fidelities_a_cost_may_still_be_declared():
 
 @pytest.mark.parametrize("space", [None, Space(), {"a": Float(0, 1)}, Float(0, 1)])
 def test_the_space_must_be_a_space_with_parameters(space):
-    with pytest.raises(InvalidInput, match="space must be a boca.Space with at least one parameter"):
+    with pytest.raises(InvalidInput, match=r"space must be a boca.Space with at least one parameter"):
         Problem(space)
 
 
 @pytest.mark.parametrize("fidelity", [{"n": Float(0, 1)}, Float(0, 1), "n"])
 def test_the_fidelity_must_be_a_space(fidelity):
-    with pytest.raises(InvalidInput, match="fidelity must be a boca.Space or None"):
+    with pytest.raises(InvalidInput, match=r"fidelity must be a boca.Space or None"):
         Problem(X, fidelity)
 
 

@@ -38,7 +38,7 @@ def log_ei(mu: FloatArray, sigma: FloatArray, best: float) -> Valued:
     """
     from scipy.special import erfcx
 
-    u = (mu - best) / sigma
+    u = np.maximum((mu - best) / sigma, -1e70)  # beyond this, the square of u is no float
     v = np.minimum(u, _CERTAIN)
     e = math.sqrt(math.pi / 2.0) * erfcx(v * -math.sqrt(0.5))
     far = 1.0 / np.square(np.minimum(v, _HOPELESS))  # below, 1 + v e is rounding and the series exact

@@ -53,6 +53,18 @@ def costs(problem: Problem, history: History) -> Costs:
     return Learned(problem, tuple(measured), tuple(t.cost for t in measured))
 
 
+def amount(trial: Trial, problem: Problem, price: Costs) -> float:
+    """Return what a trial counts for in today's cost units.
+
+    A declared cost is what it is.  A learned one is in seconds only after the first result: until then, and for a
+    trial that is out or was brought along without a cost, what is expected at its fidelity counts.
+    """
+    if problem.has_declared_cost:
+        return trial.cost
+    is_measured = trial.state != "running" and trial.seconds is not None and isinstance(price, Learned)
+    return trial.cost if is_measured else price.of(trial.z)
+
+
 def seconds(problem: Problem, history: History) -> Learned | None:
     """Return how long a query takes, overhead included; None before the first result."""
     measured = [t for t in history.complete if t.seconds is not None]

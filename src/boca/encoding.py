@@ -133,12 +133,16 @@ class Encoding:
 
     def check_fidelity_kernel(self) -> None:
         """Refuse a user's kernel that is no covariance, before it spoils a model."""
-        Z = self.problem.grid[1]
+        Z = np.vstack([self.problem.grid[1], self.target])
+        own = self._named_variance(Z)
+        if not np.all(own > 0):
+            nowhere = self.problem.fidelity.from_unit(Z[int(np.argmin(own))])
+            raise InvalidInput(f"fidelity_kernel(z, z) must be positive; got {np.min(own):.3g} at z={nowhere!r}.")
         some = np.vstack([Z[:: max(1, len(Z) // 64)], self.target])
         K = self._named_kernel(some, some)
         scale = float(np.max(np.abs(K)))
-        if not (np.allclose(K, K.T, atol=1e-8 * scale) and np.all(np.diagonal(K) > 0)):
-            raise InvalidInput("fidelity_kernel(a, b) must be symmetric, and positive where a = b.")
+        if not np.allclose(K, K.T, atol=1e-8 * scale):
+            raise InvalidInput("fidelity_kernel(a, b) must be symmetric: the same for (b, a).")
         lowest = float(np.min(np.linalg.eigvalsh(K)))
         if lowest < -1e-6 * scale:
             raise InvalidInput(

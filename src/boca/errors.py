@@ -3,6 +3,8 @@
 Every message names the invariant, the value that was seen, and the way out.
 """
 
+from collections.abc import Iterable
+
 
 class BocaError(Exception):
     """The base of every error that this library raises on purpose."""
@@ -18,6 +20,13 @@ class InvalidTrial(BocaError, ValueError):
 
 class ObjectiveFailed(BocaError, RuntimeError):
     """The user's function failed on every one of the first trials."""
+
+
+def one_of(value: object, allowed: Iterable[object], what: str) -> None:
+    """Refuse a misspelt option where it is written, not in the middle of a study."""
+    options = list(allowed)
+    if value not in options:
+        raise InvalidInput(f"{what} must be one of {options}; got {value!r}.")
 
 
 class BocaWarning(UserWarning):

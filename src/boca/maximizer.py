@@ -39,15 +39,15 @@ def sobol(
 ) -> FloatArray:  # anchors (a, d) -> (k, d)
     """Maximise from quasi-random points and from the neighbourhood of the anchors."""
     if space.size <= ENUMERABLE:
-        return _ranked(objective, _all_points(space))
+        return _ranked(objective, space.points())[0]
     far = space.snap(_rotated_sobol(len(space), rng))
     near = np.vstack([anchors, _perturbed(space, anchors, rng)])
     groups = [_ranked(objective, far), _ranked(objective, near)]
-    starts = np.vstack([group[: STARTS // 2] for group in groups])
+    starts = np.vstack([points[: STARTS // 2] for points, _ in groups])
     refined = _refine(objective, starts, frozen=_is_choice(space))
     if any(parameter.levels is not None for parameter in space.values()):
         refined = _to_lattice(objective, space, refined)
-    return np.vstack([_ranked(objective, np.vstack([refined, starts])), *groups])
+    return _merged([_ranked(objective, refined), *groups])
 
 
 def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors: FloatArray) -> FloatArray:
@@ -73,7 +73,7 @@ def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors
         result = scipy_direct(
             loss,
             bounds,
-            maxfun=DIRECT_EVALUATIONS // len(combinations),
+            maxfun=DIRECT_EVALUATIONS,
             maxiter=DIRECT_EVALUATIONS,
             locally_biased=False,  # Jones et al. (1993), which the paper cites
             len_tol=1e-6,
@@ -81,9 +81,9 @@ def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors
         )
         u[~choice] = result.x
         found.append(space.snap(u[None, :])[0].copy())
-    best = _ranked(objective, np.array(found))
-    rest = space.snap(_rotated_sobol(len(space), rng))
-    return np.vstack([best, rest])
+    points, values = _ranked(objective, np.array(found))
+    substitutes = _ranked(objective, space.snap(_rotated_sobol(len(space), rng)))
+    return np.vstack([points[:1], _merged([(points[1:], values[1:]), substitutes])])
 
 
 MAXIMIZERS: Mapping[str, Callable[[Objective, Space, np.random.Generator, FloatArray], FloatArray]] = {
@@ -96,17 +96,17 @@ def _is_choice(space: Space) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.array([isinstance(parameter, Choice) for parameter in space.values()])
 
 
-def _ranked(objective: Objective, U: FloatArray) -> FloatArray:
-    return U[np.argsort(-objective.value(U), kind="stable")]
+def _ranked(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m, d), (m,)
+    """Return the rows with their values, best first."""
+    values = objective.value(U)
+    order = np.argsort(-values, kind="stable")
+    return U[order], values[order]
 
 
-def _all_points(space: Space) -> FloatArray:
-    axes = []
-    for parameter in space.values():
-        levels = parameter.levels or 0
-        codes = parameter.choices if isinstance(parameter, Choice) else range(parameter.low, parameter.low + levels)  # type: ignore[arg-type]
-        axes.append(parameter.to_unit(list(codes)))
-    return np.array(list(itertools.product(*axes)))
+def _merged(groups: list[tuple[FloatArray, FloatArray]]) -> FloatArray:  # (k, d)
+    """Return all rows of all groups, best first; of equals the one in the earlier group."""
+    values = np.concatenate([values for _, values in groups])
+    return np.vstack([points for points, _ in groups])[np.argsort(-values, kind="stable")]
 
 
 @cache
@@ -169,11 +169,11 @@ def _to_lattice(objective: Objective, space: Space, U: FloatArray) -> FloatArray
     for u in U:
         sides = [parameter.around(u[j]) for j, parameter in enumerate(parameters)]
         rounded.extend(itertools.islice(itertools.product(*sides), 64))
-    snapped = _ranked(objective, space.snap(np.vstack([np.array(rounded), U])))[: len(U)]
+    snapped = _ranked(objective, space.snap(np.vstack([np.array(rounded), U])))[0][: len(U)]
     discrete = np.array([not isinstance(parameter, Float) for parameter in parameters])
     if not discrete.all():
         snapped = _refine(objective, snapped, frozen=discrete)
-    best = _ranked(objective, snapped)[0]
+    best = _ranked(objective, snapped)[0][0]
     for _ in range(32):
         steps = [(j, side) for j, parameter in enumerate(parameters) for side in parameter.adjacent(best[j])]
         neighbours = np.tile(best, (len(steps) + 1, 1))

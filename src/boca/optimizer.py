@@ -216,7 +216,7 @@ class Optimizer:
         )
         self._storage.append(trial)
         self._handed_out[number] = time.perf_counter()
-        return trial
+        return replace(trial, x=dict(x), z=dict(z), why=dict(why))  # what the user does to it stays the user's
 
     def _running(self, trial: Trial | int) -> Trial:
         """Return the trial as it is stored, or say why no result can be taken for it."""
@@ -265,8 +265,8 @@ class _Books:
     @cached_property
     def budget(self) -> Budget:
         """Return the money in cost units."""
-        spent = math.fsum(t.cost for t in self.history.finished if not t.added)
-        reserved = math.fsum(t.cost for t in self.history.running)
+        spent = math.fsum(self._amount(t) for t in self.history.finished if not t.added)
+        reserved = math.fsum(self._amount(t) for t in self.history.running)
         target = self.costs.target
         if self.capital is None:
             return Budget(math.inf, _ENDLESS_START * (len(self.problem.space) + 1) * target, spent, reserved)
@@ -288,6 +288,9 @@ class _Books:
     @cached_property
     def seconds(self) -> cost_models.Learned | None:
         return cost_models.seconds(self.problem, self.history)
+
+    def _amount(self, trial: Trial) -> float:
+        return cost_models.amount(trial, self.problem, self.costs)
 
     def _seconds_spent(self) -> float:
         return math.fsum((t.seconds or 0.0) + t.overhead for t in self.history.finished if not t.added)
@@ -325,7 +328,7 @@ class _Books:
             return True
         if self.capital.unit == "seconds":
             if self.seconds is None:
-                return True
+                return self._seconds_spent() < self.capital.amount
             out = math.fsum(self.seconds.of(t.z) for t in self.history.running)
             return self.seconds.pessimistic(z) <= self.capital.amount - self._seconds_spent() - out
         return self.budget.affords(self.costs.pessimistic(z))

@@ -135,7 +135,8 @@ def _grid(fidelity: Space) -> FloatArray:  # (m, p)
         return np.array(list(itertools.product(*axes)))
     from scipy.stats import qmc
 
-    sobol = fidelity.snap(qmc.Sobol(p, scramble=False).random(_GRID_BEYOND, workers=1))
+    powers = math.ceil(math.log2(_GRID_BEYOND))
+    sobol = fidelity.snap(qmc.Sobol(p, scramble=False).random_base2(powers)[:_GRID_BEYOND])
     ends = [(0.0, 1.0) if not isinstance(q, Choice) else _axis(q, 0) for q in fidelity.values()]
     corners = np.array(list(itertools.islice(itertools.product(*ends), 4 * _GRID_BEYOND)))
     return np.unique(np.vstack([sobol, corners]), axis=0)
@@ -146,7 +147,9 @@ def _axis(parameter: Any, points: int) -> list[float]:
         return [float(u) for u in parameter.to_unit(parameter.choices)]
     if isinstance(parameter, Float):
         return [float(u) for u in np.linspace(0.0, 1.0, points)]
-    return [float(u) for u in np.unique(parameter.snap(np.linspace(0.0, 1.0, min(points, parameter.levels))))]
+    if parameter.levels <= points:
+        return [float(u) for u in parameter.to_unit(range(parameter.low, parameter.high + 1))]
+    return [float(u) for u in np.unique(parameter.snap(np.linspace(0.0, 1.0, points)))]
 
 
 @dataclass(frozen=True)

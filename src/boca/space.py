@@ -7,6 +7,7 @@ its integers in [0, 1], ends included, and a `Choice` is one coordinate whose co
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,8 @@ from boca.errors import InvalidInput
 FloatArray: TypeAlias = NDArray[np.float64]
 Point: TypeAlias = dict[str, Any]
 
-_LARGEST_INT = 2**53  # beyond this, neighbouring integers are the same float
+_WIDEST_INT = 2**52  # beyond this, or on a log scale beyond the next, neighbours share a coordinate
+_LARGEST_LOG_INT = 2**45
 
 
 def _number(value: object, what: str) -> float:
@@ -58,6 +60,8 @@ def _check_bounds(low: float, high: float, log: bool, kind: str) -> None:
         )
     if log and low <= 0:
         raise InvalidInput(f"{kind} on a log scale needs low > 0; got low={low!r}. Raise low or drop log=True.")
+    if log and not math.log(low) < math.log(high):
+        raise InvalidInput(f"{kind} needs ends whose logarithms differ; got low={low!r}, high={high!r}. Drop log=True.")
 
 
 @dataclass(frozen=True)
@@ -119,8 +123,11 @@ class Int:
         object.__setattr__(self, "low", _integer(self.low, "Int low"))
         object.__setattr__(self, "high", _integer(self.high, "Int high"))
         _check_bounds(self.low, self.high, self.log, "Int")
-        if max(abs(self.low), abs(self.high)) > _LARGEST_INT:
-            raise InvalidInput(f"Int bounds must not exceed 2**53; got low={self.low}, high={self.high}. Use Float.")
+        if max(self.high - self.low, -self.low, self.high) > (_LARGEST_LOG_INT if self.log else _WIDEST_INT):
+            limit = "2**45 on a log scale" if self.log else "2**52"
+            raise InvalidInput(
+                f"Int needs bounds and a width of at most {limit}; got low={self.low}, high={self.high}. Use Float."
+            )
 
     @property
     def levels(self) -> int:
@@ -190,9 +197,10 @@ class Choice:
         for index, option in enumerate(self.choices):
             if option is value or (type(option) is type(value) and option == value):
                 return index
-        for index, option in enumerate(self.choices):  # 1 for 1.0, a NumPy string for a string
-            if option == value:
-                return index
+        if isinstance(value, str | bool | int | float | np.generic):
+            for index, option in enumerate(self.choices):  # 1 for 1.0, a NumPy string for a string
+                if option == value:
+                    return index
         raise InvalidInput(f"{what} must be one of {list(self.choices)!r}; got {value!r}.")
 
     def to_unit(self, values: Sequence[Any]) -> FloatArray:
@@ -204,7 +212,8 @@ class Choice:
 
     def snap(self, u: FloatArray) -> FloatArray:
         """Cut [0, 1] into equal shares, so that a uniform draw favours no option."""
-        codes = np.minimum(np.floor(np.clip(u, 0.0, 1.0) * self.levels), self.levels - 1)
+        u = np.clip(u, 0.0, 1.0)
+        codes = np.minimum(np.floor(u * self.levels), self.levels - 1)
         already = np.rint(u * (self.levels - 1))
         exact = already / (self.levels - 1) == u  # a coordinate that stands for an option stays
         return np.asarray(np.where(exact, already, codes) / (self.levels - 1), dtype=float)
@@ -236,6 +245,8 @@ class Space(Mapping[str, Parameter]):
     """A read-only mapping from name to parameter; its order is the order of the coordinates."""
 
     def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **named: Parameter) -> None:
+        if parameters is not None and not isinstance(parameters, Mapping):
+            raise InvalidInput(f"Space takes a mapping from name to parameter, or keywords; got {parameters!r}.")
         given = {**(parameters or {}), **named}
         for name, parameter in given.items():
             if not isinstance(name, str) or not name:
@@ -270,6 +281,17 @@ class Space(Mapping[str, Parameter]):
     def size(self) -> float:
         """How many points there are; infinite as soon as one parameter is a Float."""
         return math.prod(math.inf if p.levels is None else p.levels for p in self.values())
+
+    def points(self) -> FloatArray:  # (size, d)
+        """Return every point of a finite space, in unit coordinates."""
+        axes = [
+            p.to_unit(p.choices if isinstance(p, Choice) else range(p.low, p.high + 1))
+            for p in self.values()
+            if not isinstance(p, Float)
+        ]
+        if len(axes) < len(self):
+            raise InvalidInput(f"Only a finite space can be listed; got {self!r}.")
+        return np.array(list(itertools.product(*axes)))
 
     def validate(self, point: Mapping[str, Any], what: str) -> Point:
         """Return the point with every value in its canonical type, or refuse it."""

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from boca.cost import Costs
+from boca.cost import Costs, amount
 from boca.problem import Budget, Problem
 from boca.space import Choice, FloatArray, Point
 from boca.surrogate import barred, key, occupied
@@ -19,6 +19,8 @@ Fidelities: TypeAlias = Literal["target", "uniform", "cheap"]
 """How z is drawn: always the target; anywhere; or u^2 among those cheaper than the target, which buys more points."""
 
 AT_LEAST = 2
+_ATTEMPTS = 100
+_LISTABLE = 4096
 
 
 def random_start(
@@ -39,7 +41,7 @@ def random_start(
     if history.chosen:
         return None
     z = _draw_z(problem, rng, costs, fidelities)
-    used = sum(t.cost for t in history)
+    used = sum(amount(t, problem, costs) for t in history)
     if len(history) >= AT_LEAST and history.complete and used + costs.of(z) > budget.start * (1.0 + 1e-12):
         return None
     return start_query(problem, history, rng, costs, z, design=design)
@@ -49,10 +51,11 @@ def start_query(
     problem: Problem, history: History, rng: np.random.Generator, costs: Costs, z: Point, *, design: Design
 ) -> Suggestion:
     """Return a random x at the given fidelity."""
-    why: dict[str, Any] = {"reason": _reason(problem, history, costs, z), "phase": "start"}
+    why: dict[str, Any] = {"phase": "start"}
     if design == "sobol":
         why["sobol"] = _sobol_seed(history, rng)
-    return Suggestion(random_x(problem, history, rng, z, sobol_seed=why.get("sobol")), z, why)
+    x, z = random_point(problem, history, rng, z, sobol_seed=why.get("sobol"))
+    return Suggestion(x, z, {"reason": _reason(problem, history, costs, z), **why})
 
 
 def _reason(problem: Problem, history: History, costs: Costs, z: Point) -> str:
@@ -64,22 +67,28 @@ def _reason(problem: Problem, history: History, costs: Costs, z: Point) -> str:
     )
 
 
-def random_x(
+def random_point(
     problem: Problem, history: History, rng: np.random.Generator, z: Point, *, sobol_seed: int | None = None
-) -> Point:
-    """Draw x; a point that is out at this z or has failed too often is drawn again, as long as there are others."""
+) -> tuple[Point, Point]:
+    """Draw x for this z; what is out already or has failed too often is not drawn as long as there is anything else."""
     taken, bad = occupied(history), barred(history)
-    index = sum(t.phase == "start" for t in history)
-    x: Point = {}
-    for attempt in range(100):
+    first = None
+    for attempt in range(_ATTEMPTS):
         if sobol_seed is not None and attempt == 0:
-            u = _sobol_point(len(problem.space), sobol_seed, index)
+            u = _sobol_point(len(problem.space), sobol_seed, sum(t.phase == "start" for t in history))
         else:
             u = rng.random(len(problem.space))
         x = problem.space.from_unit(problem.space.snap(u[None, :])[0])
         if key(x) not in bad and (key(x), key(z)) not in taken:
-            break
-    return x
+            return x, z
+        first = first or x
+    if problem.space.size <= _LISTABLE:  # a small space, nearly all of it out: look at every point
+        everything = [problem.space.from_unit(u) for u in rng.permutation(problem.space.points())]
+        for fidelity in [z, *problem.grid[0]]:
+            for x in everything:
+                if key(x) not in bad and (key(x), key(fidelity)) not in taken:
+                    return x, dict(fidelity)
+    return first or {}, z
 
 
 def _draw_z(problem: Problem, rng: np.random.Generator, costs: Costs, fidelities: Fidelities) -> Point:

@@ -16,13 +16,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from boca.acquisition import Valued
 from boca.encoding import Encoding, FidelityKernel
-from boca.errors import InvalidInput
+from boca.errors import InvalidInput, one_of
 from boca.gp import fit as gp_fit
 from boca.gp.kernels import Profile
 from boca.gp.model import GP, Section
@@ -47,6 +47,12 @@ class Surrogate:
     """Random starts of every fit besides the warm one; with priors, one more every fourth refit and at the first."""
     fidelity_kernel: FidelityKernel | None = None
     """A covariance of two fidelities (mappings by name, arrays that broadcast) in place of the squared exponential."""
+
+    def __post_init__(self) -> None:
+        one_of(self.kernel, get_args(Profile), "kernel")
+        one_of(self.mean, ("gls", "median"), "mean")
+        if self.refit_every is not None and self.refit_every < 1:
+            raise InvalidInput(f"refit_every must be at least 1, or None; got {self.refit_every!r}.")
 
     @classmethod
     def paper(cls) -> Surrogate:
@@ -278,14 +284,17 @@ class Promise:
     """A formula of mu and sigma bound to a model: what a maximiser maximises."""
 
     model: Model
-    formula: Callable[[FloatArray, FloatArray], Valued]
+    formula: Callable[[Any, Any], Valued]
+    """Of mu and sigma, arrays or numbers."""
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
         return self.formula(*self.model.moments(U))[0]
 
     def value_at(self, u: FloatArray) -> float:  # (d,)
-        mean, variance = self.model.section.moments_at(self.model.encoding.x_features(u[None, :])[0])
-        return float(self.formula(np.array([mean]), np.array([math.sqrt(variance)]))[0][0])
+        has_choices = self.model.problem.space.has_choices
+        features = self.model.encoding.x_features(u[None, :])[0] if has_choices else u
+        mean, variance = self.model.section.moments_at(features)
+        return float(self.formula(mean, math.sqrt(variance))[0])
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
         encoding = self.model.encoding

@@ -95,7 +95,7 @@ class History(Sequence[Trial]):
     @cached_property
     def finished(self) -> tuple[Trial, ...]:
         """Complete and failed trials in the order in which their results came."""
-        return tuple(sorted((t for t in self if t.told is not None), key=lambda t: t.told or 0))
+        return tuple(sorted((t for t in self if t.state != "running"), key=_when_told))
 
     @cached_property
     def complete(self) -> tuple[Trial, ...]:
@@ -140,6 +140,10 @@ class History(Sequence[Trial]):
             for t in self
         ]
         return pd.DataFrame(rows)
+
+
+def _when_told(trial: Trial) -> int:
+    return trial.number if trial.told is None else trial.told
 
 
 def _prefixed(prefix: str, point: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,10 @@ KERNELS = {
     "matern52": Kernel((Radial("matern52", (0, 1, 2), (0, 1, 2)),)),
     "product": Kernel((Radial("matern52", (0, 1), (0, 1)), Radial("se", (2,), (2,)))),
     "shared": Kernel((Radial("matern52", (0,), (0,)), Radial("se", (1, 2), (1, 1)))),
-    "custom": Kernel((Radial("matern52", (0, 1), (0, 1)),), (Custom(lambda P, Q: 0.5 + np.minimum(P, Q.T), (2,)),)),
+    "custom": Kernel(
+        (Radial("matern52", (0, 1), (0, 1)),),
+        (Custom(lambda P, Q: 0.5 + np.minimum(P, Q.T), lambda P: 0.5 + P[:, 0], (2,)),),
+    ),
 }
 SIZES = (5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 7)
 
@@ -309,6 +312,13 @@ def test_y_is_standardised_by_median_and_standard_deviation():
     assert standard.location == 3.0
     assert standard.scale == pytest.approx(np.std(y), rel=1e-15)
     np.testing.assert_allclose(standard.apply(y), (y - 3.0) / np.std(y), rtol=1e-15)
+
+
+def test_the_median_is_met_exactly():
+    rng = np.random.default_rng(2)
+    for n in range(1, 30, 2):
+        y = 10.0 ** rng.uniform(-100, 100) * rng.standard_normal(n)
+        assert standardise(y).location == np.median(y)
 
 
 @pytest.mark.parametrize("seed", range(5))

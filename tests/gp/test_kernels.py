@@ -77,7 +77,7 @@ def test_a_kernel_is_the_product_of_its_factors(rng):
 
     kernel = Kernel(
         (Radial("matern52", (0, 1), (0, 1)), Radial("se", (2,), (2,))),
-        (Custom(polynomial, (3,)),),
+        (Custom(polynomial, lambda P: (1.0 + P[:, 0] ** 2) ** 2, (3,)),),
     )
     expected = (
         by_hand("matern52", h[:2], A[:, :2], B[:, :2])
@@ -109,7 +109,14 @@ def test_size_counts_bandwidths_not_columns():
 @pytest.mark.parametrize("custom", [False, True])
 def test_the_diagonal_is_that_of_the_matrix(custom, rng):
     A = rng.random((7, 3))
-    factors = (Custom(lambda P, Q: 0.3 + P @ Q.T, (2,)), Custom(lambda P, Q: (P @ Q.T) ** 2, (0,))) if custom else ()
+    factors = (
+        (
+            Custom(lambda P, Q: 0.3 + P @ Q.T, lambda P: 0.3 + P[:, 0] ** 2, (2,)),
+            Custom(lambda P, Q: (P @ Q.T) ** 2, lambda P: P[:, 0] ** 4, (0,)),
+        )
+        if custom
+        else ()
+    )
     kernel = Kernel((Radial("matern52", (0, 1), (0, 1)),), factors)
     h = np.array([0.3, 0.6])
     np.testing.assert_allclose(kernel.diagonal(A), np.diagonal(kernel.value(h, A, A)), rtol=1e-9)
@@ -155,7 +162,9 @@ def test_the_covariance_is_filled_in_its_lower_triangle_whatever_the_blocks(n, p
     X = rng.random((n, 3))
     h = np.array([0.3, 0.6, 1.0])
     diagonal = rng.random(n)
-    kernel = Kernel((Radial(profile, (0, 1), (0, 1)),), (Custom(lambda P, Q: 1.0 + P @ Q.T, (2,)),))
+    kernel = Kernel(
+        (Radial(profile, (0, 1), (0, 1)),), (Custom(lambda P, Q: 1.0 + P @ Q.T, lambda P: 1.0 + P[:, 0] ** 2, (2,)),)
+    )
     K = covariance(kernel, 2.5, h, X, diagonal)
     expected = 2.5 * kernel.value(h, X, X) + np.diag(diagonal)
     np.testing.assert_allclose(np.tril(K), np.tril(expected), rtol=1e-12, atol=1e-14)

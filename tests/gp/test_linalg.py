@@ -92,6 +92,7 @@ def test_whiten_solve_invert_and_log_determinant_agree_with_numpy(n):
     rng = np.random.default_rng(6)
     b, B = rng.standard_normal(n), rng.standard_normal((n, 3))
     np.testing.assert_allclose(linalg.whiten(L, B), np.linalg.solve(np.linalg.cholesky(K), B), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(linalg.whiten_vector(L, b), linalg.whiten(L, b[:, None])[:, 0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(linalg.solve(L, b), np.linalg.solve(K, b), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(linalg.solve(L, B), np.linalg.solve(K, B), rtol=1e-8, atol=1e-10)
     assert linalg.solve(L, b).shape == (n,)

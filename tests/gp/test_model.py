@@ -16,7 +16,10 @@ KERNELS = {
     "se": Kernel((Radial("se", (0, 1, 2), (0, 1, 2)),)),
     "matern52": Kernel((Radial("matern52", (0, 1, 2), (0, 1, 2)),)),
     "product": Kernel((Radial("matern52", (0, 1), (0, 1)), Radial("se", (2,), (2,)))),
-    "custom": Kernel((Radial("matern52", (0, 1), (0, 1)),), (Custom(lambda P, Q: 0.5 + np.minimum(P, Q.T), (2,)),)),
+    "custom": Kernel(
+        (Radial("matern52", (0, 1), (0, 1)),),
+        (Custom(lambda P, Q: 0.5 + np.minimum(P, Q.T), lambda P: 0.5 + P[:, 0], (2,)),),
+    ),
 }
 H = {name: np.array([0.3, 0.6, 1.1])[: kernel.size] for name, kernel in KERNELS.items()}
 KAPPA0, ETA2, M = 2.3, 0.04, -0.7
@@ -304,6 +307,18 @@ def test_a_section_is_the_posterior_with_the_rest_held(name, m):
     gp = build(name, X, y)
     F = np.random.default_rng(10).random((m, SECTIONS[name]))
     np.testing.assert_allclose(section(name, gp).moments(F), gp.posterior(whole(name, F)), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_quick_ways_to_a_section_agree_with_the_plain_one(name):
+    X, y = data(50)
+    piece = section(name, build(name, X, y))
+    F = np.vstack([np.random.default_rng(14).random((BLOCK + 9, SECTIONS[name])), X[:3, : SECTIONS[name]]])
+    mean, variance = piece.moments(F)
+    np.testing.assert_allclose(piece.means(F), mean, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        [piece.moments_at(f) for f in F], np.column_stack([mean, variance]), rtol=1e-8, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("name", SECTIONS)

@@ -59,7 +59,7 @@ STRATEGIES: dict[str, tuple[Callable[[boca.Problem], boca.Strategy], tuple[str, 
 @pytest.fixture
 def short_direct(monkeypatch):
     """Let DIRECT stop early: what the contract says does not depend on how well it searches."""
-    monkeypatch.setattr("boca.maximizer.DIRECT_EVALUATIONS", 200)
+    monkeypatch.setattr("boca.maximizer.DIRECT_EVALUATIONS", 60)
 
 
 def name_of(check):

@@ -63,6 +63,13 @@ def test_the_last_term_of_the_theorems_beta_is_never_negative():
     assert theorem_beta(5, 2, tiny) == pytest.approx(2 * math.log(125 * math.pi**2) + 8 * math.log(5.0), rel=1e-14)
 
 
+def test_the_theorems_beta_is_defined_for_any_positive_constants():
+    """With a below delta / (6 d) the inner logarithm is negative: the bound on the slope then needs no term at all."""
+    expected = 2.0 * math.log(math.pi**2)
+    assert theorem_beta(1, 1, Theorem(delta=0.5, a=0.05)) == pytest.approx(expected, rel=1e-14)
+    assert theorem_beta(1, 1, Theorem(delta=0.5, a=0.5 / 6.0)) == pytest.approx(expected, rel=1e-14)
+
+
 def test_the_diameter_is_the_sum_of_inverse_bandwidths_choices_included():
     """A choice has the L1 diameter 1/h, as a number has: l = 1/0.5 + 1/0.25 + 1/2."""
     problem = boca.Problem(boca.Space(x=boca.Float(-5, 10), c=boca.Choice(["u", "v", "w"]), n=boca.Int(0, 7)))
@@ -130,15 +137,22 @@ def test_the_general_gap_of_a_radial_kernel_is_the_radial_one():
     np.testing.assert_allclose(information_gap(4.0 * k, np.full(7, 4.0), 4.0), np.sqrt(1.0 - k * k), rtol=1e-12)
 
 
-def test_a_fidelity_that_says_nothing_has_a_gap_of_one_even_where_its_own_variance_is_zero():
-    """k(a, b) = a b vanishes at zero: such a z tells nothing of the target, and xi is 1, not 0/0."""
-    np.testing.assert_array_equal(information_gap(np.array([0.0, 0.5]), np.array([0.0, 1.0]), 1.0)[:1], [1.0])
-    problem = fidelity_problem(boca.Space(a=boca.Float(0.0, 1.0)), cost=lambda z: 0.1 + z["a"])
-    strategy = boca.Boca(surrogate=boca.Surrogate(fidelity_kernel=lambda p, q: p["a"] * q["a"]))
+@pytest.mark.parametrize("zero", [(0.0, 0.0), (0.75, 0.5), (1.0, 1.0)])
+def test_a_kernel_that_vanishes_at_a_fidelity_is_refused_before_its_gap_is_nought_by_nought(zero):
+    """k(u, v) = u . v about some origin: nothing is known there, and nothing is there to be known."""
+    problem = fidelity_problem(
+        boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(0.0, 1.0)), cost=lambda z: 0.1 + z["a"] + z["b"]
+    )
+
+    def kernel(p, q):
+        return (p["a"] - zero[0]) * (q["a"] - zero[0]) + (p["b"] - zero[1]) * (q["b"] - zero[1])
+
+    strategy = boca.Boca(surrogate=boca.Surrogate(fidelity_kernel=kernel))
     optimizer = boca.Optimizer(problem, budget=boca.targets(8), strategy=strategy, seed=0)
     for i in range(6):
-        optimizer.add({"x": i / 5, "y": i % 4}, {"a": 0.5 + i / 10}, float(i))
-    assert 0.0 <= optimizer.ask().why["xi"] <= 1.0
+        optimizer.add({"x": i / 5, "y": i % 4}, {"a": 0.5 + i / 10, "b": 0.6}, float(i), cost=2.0)
+    with pytest.raises(boca.BocaError, match="fidelity_kernel"):
+        optimizer.ask()
 
 
 # Threshold and filter, by hand --------------------------------------------------------------------------------------
@@ -712,6 +726,20 @@ def test_beta_c_and_gaps_follow_from_the_numbers_in_why(run):
         assert (why["shrink"] == 1.0) if run.paper else (1.0 <= why["shrink"] <= 4.0)
 
 
+def test_hyperparameters_were_learned_again_when_it_was_due(run):
+    """After the start and every 25 iterations; in the default after n/15 new results, at least 1, at most 25."""
+    last = None
+    for trial, told, _ in decided(run):
+        t, n = iteration(run, trial), len(told)
+        if run.paper:
+            due = last is None or t - last[0] >= 25
+        else:
+            due = last is None or n - last[1] >= min(max(n / 15, 1), 25) or trial.phase == "final"
+        assert trial.why["refit"] == due
+        if due:
+            last = (t, n)
+
+
 def test_the_fidelity_was_the_cheapest_that_passes_every_condition(run):
     """[K17, eq. 7] with the whole grid judged anew; an empty Z_t means the target."""
     kinds = set()
@@ -785,6 +813,45 @@ def test_no_query_by_a_model_is_dearer_than_the_target(run):
     for trial, _, _ in decided(run):
         assert run.problem.cost(trial.z) <= star
         assert run.problem.is_target(trial.z) or run.problem.cost(trial.z) < star
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [boca.Boca(), boca.Boca.paper(maximizer="sobol"), boca.GPUCB(maximizer="sobol")],
+    ids=["boca", "paper", "gp_ucb"],
+)
+def test_nothing_dearer_than_the_target_is_asked_while_something_else_is_free(strategy):
+    """Two points, and a cost that falls with z: of nine fidelities five cost at most as much as the target."""
+    problem = boca.Problem(
+        boca.Space(c=boca.Choice(["u", "v"])),
+        boca.Space(z=boca.Int(1, 9)),
+        cost=lambda z: 10.0 - z["z"],
+        target={"z": 5},
+    )
+    optimizer = boca.Optimizer(problem, budget=boca.targets(60), strategy=strategy, seed=0)
+    for i in range(4):
+        optimizer.add({"c": "uv"[i % 2]}, {"z": 5}, float(i), cost=20.0)
+    trials = optimizer.ask(10)
+    assert len({(t.x["c"], t.z["z"]) for t in trials}) == 10
+    assert max(t.cost for t in trials) <= 5.0
+
+
+def test_the_last_query_goes_to_the_highest_posterior_mean_after_one_more_fit():
+    problem, g, _ = mixed()
+    optimizer = boca.Optimizer(problem, budget=boca.targets(4), strategy=boca.Boca(), seed=1)
+    while (trial := optimizer.ask()) is not None:
+        optimizer.tell(trial, g(trial.x, trial.z))
+    run = Run(problem, optimizer.history, True, False)
+    *_, (trial, told, out) = decided(run)
+    assert trial.phase == "final"
+    assert [t.phase for t in run.history].count("final") == 1
+    assert trial.why["refit"] is True
+    assert problem.is_target(trial.z)
+    replay = Replay(run, trial, told, out)
+    assert trial.why["mean"] == pytest.approx(replay.at_target(trial.x)[0], rel=1e-6)
+    space = problem.space
+    xs = [space.from_unit(u) for u in space.snap(np.random.default_rng(0).random((500, 3)))] + [t.x for t in told]
+    assert trial.why["mean"] >= np.max(replay.mean([(x, problem.target) for x in xs])) - 1e-4 * math.sqrt(replay.kappa0)
 
 
 def test_recomputing_with_a_wrong_kernel_is_noticed(run):

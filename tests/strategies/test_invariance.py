@@ -6,6 +6,7 @@ Units that differ by a power of two change no bit of any mantissa, so the runs m
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def make(*, cost_unit=1.0, direction="maximize", x_unit=1.0):
     )
 
 
-def play(problem, strategy, objective=g, *, trials=22, budget=None, noise=None):
+def play(problem, strategy, objective=g, *, trials=18, budget=None, noise=None):
     """Run some trials, two of them out together now and then, one failed, and return them."""
     optimizer = boca.Optimizer(problem, budget=budget or boca.targets(10), strategy=strategy, seed=11)
     while len(optimizer.history) < trials and (trial := optimizer.ask()) is not None:
@@ -50,6 +51,11 @@ def play(problem, strategy, objective=g, *, trials=22, budget=None, noise=None):
     return history
 
 
+@cache
+def plain_run(strategy, noise=None):
+    return play(make(), strategy, noise=noise)
+
+
 def asks(history):
     return [(t.x, t.z, t.phase) for t in history]
 
@@ -60,7 +66,7 @@ def asks(history):
 @EVERY
 @pytest.mark.parametrize("unit", [2.0**-20, 1024.0])
 def test_the_unit_of_cost_does_not_matter(strategy, unit):
-    plain = play(make(), strategy)
+    plain = plain_run(strategy)
     scaled = play(make(cost_unit=unit), strategy)
     assert asks(scaled) == asks(plain)
     assert [t.cost for t in scaled] == [unit * t.cost for t in plain]
@@ -76,7 +82,7 @@ def test_a_budget_in_cost_units_scales_with_them(strategy):
 @EVERY
 @pytest.mark.parametrize("unit", [3.7, 1e-5])
 def test_other_units_of_cost_agree_up_to_rounding(strategy, unit):
-    plain, scaled = play(make(), strategy, trials=14), play(make(cost_unit=unit), strategy, trials=14)
+    plain, scaled = plain_run(strategy)[:14], play(make(cost_unit=unit), strategy, trials=14)
     assert len(plain) == len(scaled)
     for a, b in zip(plain, scaled, strict=True):
         assert a.x["kind"] == b.x["kind"]
@@ -96,9 +102,9 @@ def numbers(why):
 
 
 @EVERY
-@pytest.mark.parametrize("unit", [2.0**-30, 0.5, 2.0**40])
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**40])
 def test_the_unit_of_the_values_does_not_matter(strategy, unit):
-    plain = play(make(), strategy, noise=0.01)
+    plain = plain_run(strategy, 0.01)
     scaled = play(make(), strategy, lambda x, z: unit * g(x, z), noise=0.01 * unit * unit)
     assert asks(scaled) == asks(plain)
     for a, b in zip(plain, scaled, strict=True):
@@ -118,13 +124,13 @@ def test_an_offset_of_the_values_does_not_matter(strategy, shift):
     """The deviation of shifted values rounds differently, so each decision is compared on the same results."""
     problem = make()
     history = play(problem, strategy, dyadic)
-    for end in (6, 9, 13, 18):
+    for end in (6, 11, 17):
         twins = []
         for offset in (0.0, shift):
             optimizer = boca.Optimizer(problem, budget=boca.targets(10), strategy=strategy, seed=end)
             for t in history[:end]:
                 if t.value is not None:
-                    optimizer.add(t.x, t.z, t.value + offset)
+                    optimizer.add(t.x, t.z, t.value + offset, cost=10.0)  # enough to end the start
             twins.append(optimizer.ask())
         plain, shifted = twins
         assert plain.phase == shifted.phase == "model"
@@ -141,7 +147,7 @@ def test_an_offset_of_the_values_does_not_matter(strategy, shift):
 
 @EVERY
 def test_minimising_is_maximising_the_negative_ask_for_ask(strategy):
-    up = play(make(direction="maximize"), strategy, noise=0.01)
+    up = plain_run(strategy, 0.01)
     down = play(make(direction="minimize"), strategy, lambda x, z: -g(x, z), noise=0.01)
     assert asks(down) == asks(up)
     for a, b in zip(up, down, strict=True):
@@ -161,8 +167,8 @@ def test_the_two_functions_that_run_an_objective_mirror_each_other():
     def cost(z):
         return (0.05 + z["s"] ** 2) * z["m"]
 
-    best = boca.maximize(g, space, fidelity, cost=cost, budget=boca.targets(6), seed=2)
-    worst = boca.minimize(lambda x, z: -g(x, z), space, fidelity, cost=cost, budget=boca.targets(6), seed=2)
+    best = boca.maximize(g, space, fidelity, cost=cost, budget=boca.targets(3), seed=2)
+    worst = boca.minimize(lambda x, z: -g(x, z), space, fidelity, cost=cost, budget=boca.targets(3), seed=2)
     assert asks(worst.history) == asks(best.history)
     assert worst.x == best.x
     assert worst.value == -best.value
@@ -183,7 +189,7 @@ def test_a_known_process_is_mirrored_by_its_mean():
 
 @EVERY
 def test_the_unit_of_a_parameter_does_not_matter(strategy):
-    plain = play(make(), strategy)
+    plain = plain_run(strategy)
     scaled = play(make(x_unit=256.0), strategy, lambda x, z: g(x | {"x": x["x"] / 256.0}, z))
     assert [t.x | {"x": t.x["x"] / 256.0} for t in scaled] == [t.x for t in plain]
     assert [t.z for t in scaled] == [t.z for t in plain]
@@ -201,6 +207,6 @@ def test_names_do_not_matter(strategy):
     def renamed(x, z):
         return g(*({name.removeprefix("name "): value for name, value in point.items()} for point in (x, z)))
 
-    plain, other = play(old, strategy), play(new, strategy, renamed)
+    plain, other = plain_run(strategy), play(new, strategy, renamed)
     assert [list(t.x.values()) for t in other] == [list(t.x.values()) for t in plain]
     assert [list(t.z.values()) for t in other] == [list(t.z.values()) for t in plain]

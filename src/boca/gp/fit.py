@@ -21,6 +21,9 @@ from boca.gp.model import GP, gls_mean
 JITTER = 1e-8  # of kappa0, always added: it costs nothing beside a noise of 1e-6 and saves the ladder
 
 
+_SMALLEST = 4.0 * float(np.finfo(float).tiny)  # a scale that can be halved and divided by
+
+
 @dataclass(frozen=True)
 class Standardisation:
     """y = location + scale * standardised y."""
@@ -42,7 +45,7 @@ def standardise(y: FloatArray) -> Standardisation:
     w = y / unit
     location, spread = float(np.median(w)), float(np.std(w))
     scale = spread if spread > 1e-13 else 1.0  # below this, the spread is rounding
-    return Standardisation(location * unit, scale * unit)
+    return Standardisation(location * unit, max(scale * unit, _SMALLEST))
 
 
 @dataclass(frozen=True)

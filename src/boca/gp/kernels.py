@@ -45,7 +45,7 @@ class Radial:
     bandwidths: tuple[int, ...]
 
     @cached_property
-    def _where(self) -> slice | list[int]:
+    def where(self) -> slice | list[int]:
         """The columns as a slice where they are neighbours: a view instead of a copy."""
         first, count = self.columns[0], len(self.columns)
         return slice(first, first + count) if self.columns == tuple(range(first, first + count)) else list(self.columns)
@@ -55,7 +55,7 @@ class Radial:
         return h[list(self.bandwidths)]
 
     def scaled(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n, columns)
-        return A[:, self._where] / self.scale(h)
+        return A[:, self.where] / self.scale(h)
 
     def parts(self, s: FloatArray) -> tuple[FloatArray, FloatArray | None, FloatArray | float]:
         """Return e, p and g with phi = p exp(e) and g = d log(phi) / d s, which is finite at s = 0.

@@ -18,11 +18,15 @@ FloatArray: TypeAlias = NDArray[np.float64]
 LADDER = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean diagonal; the last makes any kernel matrix factor
 
 
-def factor(K: FloatArray) -> tuple[FloatArray, float]:  # (n, n) -> L (n, n), what was added to the diagonal
-    """Return the Cholesky factor, climbing a ladder of jitter only as far as it must; K's lower triangle is read."""
+def factor(K: FloatArray, level: float | None = None) -> tuple[FloatArray, float]:
+    """Return the Cholesky factor of K (n, n) and what was added to its diagonal; the lower triangle is read.
+
+    It climbs a ladder of jitter, in units of `level` or of the mean diagonal, only as far as it must.
+    """
     from scipy.linalg.lapack import dpotrf
 
-    level = float(np.mean(np.diagonal(K))) if len(K) else 0.0
+    if level is None:
+        level = float(np.mean(np.diagonal(K))) if len(K) else 0.0
     for step in LADDER:
         jitter = step * level
         A = np.array(K, order="F")
@@ -40,7 +44,7 @@ def extend(L: FloatArray, B: FloatArray, C: FloatArray) -> FloatArray:
     """
     n, m = B.shape
     V = whiten(L, B)  # (n, m)
-    corner, _ = factor(C - V.T @ V)
+    corner, _ = factor(C - V.T @ V, level=float(np.mean(np.diagonal(C))))
     longer = np.zeros((n + m, n + m), order="F")
     longer[:n, :n] = L
     longer[n:, :n] = V.T

@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from boca.gp import linalg
-from boca.gp.kernels import FloatArray, Kernel, blocks, covariance
+from boca.gp.kernels import FloatArray, Kernel, Radial, blocks, covariance
 
 
 def gls_mean(L: FloatArray, y: FloatArray) -> float:
@@ -174,12 +174,18 @@ class Section:
             explained[i:j] = np.einsum("ij,ij->j", V, V)
         return mean, _positive(self.prior_variance - explained, self.gp.kappa0)
 
+    @cached_property
+    def _queries(self) -> list[tuple[Radial, slice | list[int], FloatArray, FloatArray]]:
+        """What a single evaluation needs of every free factor: itself, its columns, 1 / h, and the scaled data."""
+        factors = zip(self._free_kernel.radial, self._scaled, strict=True)
+        return [(radial, radial.where, 1.0 / radial.scale(self.gp.h), X) for radial, X in factors]
+
     def moments_at(self, f: FloatArray) -> tuple[float, float]:  # (free,) -> mean, variance
-        """Return both moments at one point: what thousands of single evaluations need, four times faster."""
+        """Return both moments at one point: what thousands of single evaluations need, several times faster."""
         exponent: FloatArray | float = 0.0
         k = self._weights
-        for radial, X in zip(self._free_kernel.radial, self._scaled, strict=True):
-            difference = X - radial.scaled(self.gp.h, f[None, :])
+        for radial, where, per_bandwidth, X in self._queries:
+            difference = X - f[where] * per_bandwidth
             e, p, _ = radial.parts(np.einsum("ij,ij->i", difference, difference))
             exponent = exponent + e
             k = k if p is None else k * p

@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boca import acquisition
 from boca.cost import Costs, costs
+from boca.errors import InvalidInput, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
@@ -78,6 +79,15 @@ class Boca:
     """Use the theorem's beta_t, which is far more cautious, in place of the one that the paper runs."""
     hyperparameters: Mapping[str, Any] | None = None
     """A GP that is known: nothing is fitted, standardised or shrunk."""
+
+    def __post_init__(self) -> None:
+        one_of(self.maximizer, MAXIMIZERS, "maximizer")
+        one_of(self.start_design, get_args(Design), "start_design")
+        one_of(self.start_fidelities, get_args(Fidelities), "start_fidelities")
+        if not self.max_shrink >= 1.0:
+            raise InvalidInput(f"max_shrink must be at least 1; got {self.max_shrink!r}.")
+        if not self.first_c > 0.0:
+            raise InvalidInput(f"first_c must be positive; got {self.first_c!r}.")
 
     @classmethod
     def paper(
@@ -164,7 +174,7 @@ class Boca:
         u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
         reason = "The last affordable target query, kept for the point that the model expects to be best."
         why = Decision(self, problem, history, costs(problem, history), model).why(u, z, reason=reason)
-        why |= {"phase": "final", "acquisition": "mean"}
+        why |= {"phase": "final" if problem.is_target(z) else "model", "acquisition": "mean"}
         return Suggestion(problem.space.from_unit(u), z, why)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from boca import acquisition
 from boca.cost import costs
+from boca.errors import one_of
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.start import random_start
@@ -28,6 +29,9 @@ class GPUCB:
     surrogate: Surrogate = field(default_factory=Surrogate.paper)
     maximizer: Maximizer = "direct"
     hyperparameters: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        one_of(self.maximizer, MAXIMIZERS, "maximizer")
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         starting = random_start(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from boca.problem import Budget, Problem
-from boca.start import random_x
+from boca.start import random_point
 from boca.trial import History, Suggestion
 
 
@@ -16,6 +16,5 @@ class RandomSearch:
     """Query the target at independent uniform points."""
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
-        z = dict(problem.target)
-        x = random_x(problem, history, rng, z)
+        x, z = random_point(problem, history, rng, dict(problem.target))
         return Suggestion(x, z, {"reason": "A uniform random point at the target fidelity.", "phase": "start"})

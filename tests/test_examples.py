@@ -1,0 +1,55 @@
+"""The demo runs to its end, says what it should, and leaves a picture."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def load(name):
+    specification = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load("digits")
+
+
+def test_the_demo_tells_what_was_found_and_what_it_cost(digits, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    digits.main(budget=2.0, seeds=(0, 1), picture=tmp_path / "fidelities.png")
+    said = capsys.readouterr().out
+    assert re.search(r"Found at the target: accuracy 0\.\d{4} at C = \S+, gamma = \S+\.", said)
+    assert re.search(r"The model expects \d\.\d{4} \+- \d\.\d{4} there; verified at the target: (True|False)", said)
+    assert re.search(r"Cost: [12]\.\d\d targets for \d+ queries, \d+ at the target", said)
+    for seed in (0, 1):
+        assert re.search(rf"seed {seed}, with fidelities .* of 2 targets spent, best 0\.\d{{4}}", said)
+        assert re.search(rf"seed {seed}, target only .* 4\.0 of 4 targets spent, best 0\.\d{{4}}", said)
+    assert re.search(r"median .* (\d+\.\d \(\d+\.\d s\)|not within its budget) ", said)
+    assert (tmp_path / "fidelities.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["fidelities.png"]
+
+
+def test_more_images_and_more_iterations_cost_more(digits):
+    assert digits.cost(digits.TARGET) == pytest.approx(1.0)
+    assert digits.cost({"N": 200, "T": 10}) < digits.cost({"N": 200, "T": 50}) < digits.cost({"N": 400, "T": 50})
+
+
+def test_a_quality_that_was_never_seen_has_no_cost(digits):
+    optimizer = digits.boca.Optimizer(digits.PROBLEMS[digits.WITHOUT], budget=digits.boca.targets(3), seed=0)
+    for value in (0.5, 0.9, 0.7):
+        optimizer.tell(optimizer.ask(), value, seconds=10.0)
+    assert [(money, best) for money, _, best in digits.curve(optimizer)] == [(1.0, 0.5), (2.0, 0.9), (3.0, 0.9)]
+    runs = {digits.WITH: [optimizer], digits.WITHOUT: [optimizer]}
+    for cell in digits.compare(runs, 0.9).columns[1].cells:  # the seed, the median
+        assert re.fullmatch(r"2\.0 \(2\d\.\d s\)", cell)
+    assert list(digits.compare(runs, 0.95).columns[1].cells) == ["not within its budget"] * 2

@@ -1,0 +1,304 @@
+"""A function in, a result out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import boca
+from boca import Boca, Choice, Float, Int, RandomSearch, Space, maximize, minimize, seconds, targets
+from boca.errors import InvalidInput, ObjectiveFailed
+
+SPACE = Space(a=Float(0, 1))
+FIDELITY = Space(n=Float(0.1, 1))
+
+
+def cost(z):
+    return z["n"]
+
+
+def bowl(x, z):
+    return -((x["a"] - 0.3) ** 2) - 0.1 * (1 - z["n"])
+
+
+def go(objective=bowl, fidelity=FIDELITY, run=maximize, **more):
+    more = {"budget": targets(4), "strategy": RandomSearch(), "seed": 0} | more
+    if fidelity is not None:
+        more = {"cost": cost} | more
+    return run(objective, SPACE, fidelity, **more)
+
+
+# What comes out -------------------------------------------------------------------------------------------------------
+
+
+def test_the_result_is_the_best_at_the_target_with_all_that_led_to_it():
+    result = go(strategy=Boca())
+    best = max((t for t in result.history if t.z == {"n": 1.0}), key=lambda t: t.value)
+    assert (result.x, result.value) == (best.x, best.value)
+    assert result.value == bowl(result.x, {"n": 1.0})
+    assert isinstance(result.history, boca.History)
+    assert [t.number for t in result.history] == list(range(len(result.history)))
+    assert {t.state for t in result.history} == {"complete"}
+    assert result.spent == pytest.approx(math.fsum(t.z["n"] for t in result.history))
+    assert result.spent <= 4.0 * (1 + 1e-9)
+    assert result.recommendation.x in [t.x for t in result.history]
+    assert result.warnings == ()
+
+
+def test_without_fidelities_the_objective_is_a_function_of_x():
+    result = go(lambda x: -((x["a"] - 0.3) ** 2), None, budget=targets(7))
+    assert len(result.history) == 7
+    assert result.spent == 7.0
+    assert result.value == max(t.value for t in result.history)
+    assert {tuple(t.z) for t in result.history} == {()}
+
+
+def test_the_objective_gets_plain_values_by_name():
+    seen = []
+
+    def objective(x, z):
+        seen.append((x, z))
+        return 0.0
+
+    space = Space(a=Float(0, 1), k=Int(1, 9, log=True), kind=Choice(["u", "v"]))
+    maximize(objective, space, Space(n=Int(1, 3)), cost=lambda z: z["n"], budget=targets(5), seed=0)
+    assert len(seen) >= 5
+    for x, z in seen:
+        assert [type(v) for v in x.values()] == [float, int, str]
+        assert list(x) == ["a", "k", "kind"]
+        assert type(z["n"]) is int
+
+
+def test_what_the_objective_does_to_its_arguments_stays_there():
+    def objective(x, z):
+        value = bowl(x, z)
+        x["a"] = 99.0
+        x["other"] = 1
+        z.clear()
+        return value
+
+    assert [(t.x, t.z, t.value) for t in go(objective, strategy=Boca()).history] == [
+        (t.x, t.z, t.value) for t in go(strategy=Boca()).history
+    ]
+
+
+def test_minimising_finds_the_minimum_and_not_the_maximum():
+    result = go(lambda x, z: (x["a"] - 0.7) ** 2 + 3.0, run=minimize, strategy=Boca(), budget=targets(8))
+    assert result.value == min(t.value for t in result.history if t.z == {"n": 1.0})
+    assert result.value - 3.0 < 1e-3
+    assert abs(result.x["a"] - 0.7) < 0.04
+    assert result.recommendation.mean == pytest.approx(3.0, abs=0.01)
+    assert result.recommendation.x["a"] == pytest.approx(0.7, abs=0.05)
+
+
+def test_minimising_is_maximising_the_negative():
+    up = go(strategy=Boca())
+    down = go(lambda x, z: -bowl(x, z), run=minimize, strategy=Boca())
+    assert [(t.x, t.z) for t in up.history] == [(t.x, t.z) for t in down.history]
+    assert up.value == -down.value
+    assert up.recommendation.x == down.recommendation.x
+    assert up.recommendation.mean == pytest.approx(-down.recommendation.mean, rel=1e-12)
+
+
+def test_the_target_need_not_be_the_upper_end():
+    result = go(target={"n": 0.5}, strategy=Boca(), budget=targets(6))
+    assert result.value == max(t.value for t in result.history if t.z == {"n": 0.5})
+    assert result.spent <= 3.0 * (1 + 1e-9)
+
+
+def test_a_seed_decides_and_without_one_runs_differ():
+    assert go(strategy=Boca()).history[0].x == go(strategy=Boca()).history[0].x
+    assert go(seed=None).history[0].x != go(seed=None).history[0].x
+
+
+def test_the_default_strategy_is_boca():
+    default = maximize(bowl, SPACE, FIDELITY, cost=cost, budget=targets(2), seed=0)
+    said = go(strategy=Boca(), budget=targets(2))
+    assert [(t.x, t.z) for t in default.history] == [(t.x, t.z) for t in said.history]
+
+
+def test_a_budget_below_one_target_gives_a_recommendation_and_a_warning_but_no_value():
+    result = go(strategy=Boca(), budget=targets(0.8))
+    assert result.x is None
+    assert result.value is None
+    assert any("does not buy one query at the target" in sentence for sentence in result.warnings)
+    assert len(result.history) > 0
+    assert result.recommendation.verified is False
+
+
+def test_an_unknown_cost_is_measured():
+    result = go(cost=None, strategy=Boca(), budget=targets(5))
+    assert all(t.cost == max(t.seconds, 1e-9) for t in result.history)
+    assert result.spent == pytest.approx(math.fsum(t.cost for t in result.history))
+    assert len(result.history) > 0
+
+
+def test_a_budget_in_seconds_ends_and_is_told_in_seconds():
+    result = go(budget=seconds(0.2), cost=None)
+    assert len(result.history) > 0
+    assert result.spent == pytest.approx(math.fsum(t.seconds + t.overhead for t in result.history))
+    plain = go(lambda x: x["a"], None, budget=seconds(0.2), strategy=Boca())
+    assert plain.value is not None
+    assert plain.spent == pytest.approx(math.fsum(t.seconds + t.overhead for t in plain.history))
+
+
+# When the objective fails ---------------------------------------------------------------------------------------------
+
+
+def test_a_trial_whose_objective_raises_fails_and_the_run_goes_on():
+    def objective(x, z):
+        if x["a"] > 0.5:
+            raise MemoryError("too big")
+        return bowl(x, z)
+
+    result = go(objective, budget=targets(20))
+    failed = [t for t in result.history if t.state == "failed"]
+    assert len(result.history) == 20
+    assert 0 < len(failed) < 20
+    assert all(t.reason == "MemoryError: too big" and t.x["a"] > 0.5 for t in failed)
+    assert result.spent == 20.0
+    assert result.x["a"] <= 0.5
+    assert any(
+        f"{len(failed)} of 20 trials failed" in sentence and "too big" in sentence for sentence in result.warnings
+    )
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, None, "0.5", True, [1.0, 2.0], {"value": 1.0}, 1j])
+def test_a_trial_whose_objective_returns_no_finite_number_fails_and_the_run_goes_on(wrong):
+    result = go(lambda x, z: wrong if x["a"] > 0.5 else 1.0, budget=targets(10))
+    failed = [t for t in result.history if t.state == "failed"]
+    assert len(result.history) == 10
+    assert 0 < len(failed) < 10
+    assert all(repr(wrong) in t.reason and t.x["a"] > 0.5 for t in failed)
+    assert result.value == 1.0
+
+
+def test_boca_goes_on_after_failures_and_finds_the_optimum_beside_them():
+    def objective(x, z):
+        if x["a"] > 0.6:
+            raise ValueError("diverged")
+        return bowl(x, z)
+
+    result = go(objective, strategy=Boca(), budget=targets(8), seed=1)
+    assert abs(result.x["a"] - 0.3) < 0.05
+
+
+def test_an_objective_that_always_raises_is_given_up_after_five_trials():
+    calls = []
+
+    def objective(x, z):
+        calls.append(x)
+        raise KeyError("learning_rate")
+
+    with pytest.raises(ObjectiveFailed, match=r"first 5 trials.*KeyError\('learning_rate'\)") as caught:
+        go(objective, budget=targets(50))
+    assert len(calls) == 5
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_objective_that_never_returns_a_number_is_given_up_after_five_trials():
+    calls = []
+
+    def objective(x, z):
+        calls.append(x)
+
+    with pytest.raises(ObjectiveFailed, match=r"no finite number.*first 5 trials.*None"):
+        go(objective, budget=targets(50))
+    assert len(calls) == 5
+
+
+def test_five_failures_after_a_success_are_no_reason_to_give_up():
+    calls = []
+
+    def objective(x, z):
+        calls.append(x)
+        if len(calls) > 1:
+            raise RuntimeError("later")
+        return 1.0
+
+    result = go(objective, budget=targets(8))
+    assert [t.state for t in result.history] == ["complete"] + ["failed"] * 7
+    assert result.value == 1.0
+
+
+def test_what_is_not_an_error_of_the_objective_ends_the_run():
+    def objective(x, z):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(objective)
+
+
+# When to stop ---------------------------------------------------------------------------------------------------------
+
+
+def test_stop_sees_the_history_after_every_trial_and_ends_the_run():
+    seen = []
+
+    def stop(history):
+        seen.append((len(history), history[-1].state))
+        return len(history) == 3
+
+    result = go(stop=stop, budget=targets(50))
+    assert len(result.history) == 3
+    assert seen == [(1, "complete"), (2, "complete"), (3, "complete")]
+
+
+def test_a_run_may_end_by_stop_alone():
+    result = go(budget=None, stop=lambda history: len(history) == 4)
+    assert len(result.history) == 4
+    assert result.spent == 4.0
+
+
+def test_a_run_without_an_end_is_refused():
+    with pytest.raises(InvalidInput, match=r"budget=boca\.targets\(30\), or stop="):
+        go(budget=None)
+
+
+@pytest.mark.parametrize("objective", [None, "f", 3.0])
+def test_an_objective_must_be_a_function(objective):
+    with pytest.raises(InvalidInput, match="objective must be a function"):
+        go(objective)
+
+
+def test_a_storage_is_refused():
+    with pytest.raises(InvalidInput, match="storage must be None"):
+        go(storage="sqlite:///study.db")
+
+
+# How well -------------------------------------------------------------------------------------------------------------
+
+
+def hills(x, z):
+    """Two hills at the target; a cheaper fidelity shifts them a little and adds a slope."""
+    u, v, gap = x["u"], x["v"], 1.0 - z["n"]
+    high = math.exp(-((u - 0.7 + 0.1 * gap) ** 2 + (v - 0.25) ** 2) / 0.05)
+    low = 0.7 * math.exp(-((u - 0.2) ** 2 + (v - 0.8) ** 2) / 0.1)
+    return high + low + 0.1 * gap * u
+
+
+def test_boca_reaches_the_optimum_and_beats_random_search():
+    space = Space(u=Float(0, 1), v=Float(0, 1))
+
+    def best(strategy, seed):
+        result = maximize(
+            hills, space, FIDELITY, cost=lambda z: 0.02 + z["n"] ** 2, budget=targets(20), strategy=strategy, seed=seed
+        )
+        assert result.value == hills(result.x, {"n": 1.0})
+        return result.value
+
+    top = max(hills({"u": u, "v": v}, {"n": 1.0}) for u in np.linspace(0.6, 0.8, 81) for v in np.linspace(0.2, 0.3, 81))
+    for seed in (0, 1):
+        found = best(Boca(), seed)
+        assert top - found < 0.005
+        assert found > best(RandomSearch(), seed)
+
+
+def test_the_paper_reaches_the_optimum_of_a_smooth_function():
+    result = maximize(
+        bowl, SPACE, FIDELITY, cost=cost, budget=targets(12), strategy=Boca.paper(maximizer="sobol"), seed=0
+    )
+    assert result.value > -1e-3
+    assert {t.z["n"] < 1.0 for t in result.history} == {True, False}
