@@ -135,26 +135,29 @@ def test_the_unit_of_time_scales_what_is_learned(unit):
 
 
 def test_the_weights_are_those_of_bayesian_linear_regression():
-    """Written out: log t = w'f + noise, w ~ N(m, diag(s^2)), with the scatter that the regression ended on."""
+    """By the other route, conditioning the joint normal of log t and w; features and prior are the library's own."""
     zs = spread(SIZES, 12)
     times = np.array([power_law(z) for z in zs]) * np.exp(0.2 * np.random.default_rng(4).standard_normal(12))
     learned = costs(problem(), history(zs, times))
-    r = np.array([[math.log(z["N"] / 10_000), math.log(z["T"] / 50.0)] for z in zs])
-    F = np.column_stack([np.ones(12), r, r * r])
-    m, s = np.array([0.0, 1.0, 1.0, 0.0, 0.0]), np.array([10.0, 0.5, 0.5, 0.15, 0.15])
-    scatter2 = 0.3**2
+    F = learned._features(zs)
+    np.testing.assert_allclose(F[:, 1], [math.log(z["N"] / 10_000) for z in zs], rtol=1e-12)
+    np.testing.assert_allclose(F[:, 2], [math.log(z["T"] / 50.0) for z in zs], rtol=1e-12, atol=1e-15)
+    m, s = learned._prior(F.shape[1])
+    np.testing.assert_array_equal(m, [0.0, 1.0, 1.0, 0.0, 0.0])  # seconds in proportion to every fidelity
+    P, scatter2 = np.diag(s**2), 0.3**2
     for _ in range(3):
-        # the posterior mean by the other route: conditioning the joint normal of log t and w
-        G = F @ np.diag(s**2) @ F.T + scatter2 * np.eye(12)
-        w = m + np.diag(s**2) @ F.T @ np.linalg.solve(G, np.log(times) - F @ m)
-        S = np.diag(s**2) - np.diag(s**2) @ F.T @ np.linalg.solve(G, F @ np.diag(s**2))
+        G = F @ P @ F.T + scatter2 * np.eye(12)
+        w = m + P @ F.T @ np.linalg.solve(G, np.log(times) - F @ m)
+        S = P - P @ F.T @ np.linalg.solve(G, F @ P)
         residual = np.log(times) - F @ w
         scatter2 = (4.0 * 0.3**2 + residual @ residual) / (4.0 + 12.0)
-    z = {"N": 700, "T": 11.0}
-    f = np.array([1.0, *(q := [math.log(0.07), math.log(0.22)]), *(v * v for v in q)])
-    assert learned.of(z) == pytest.approx(math.exp(f @ w), rel=1e-8)
-    deviation = math.sqrt(f @ S @ f + scatter2)
-    assert learned.pessimistic(z) == pytest.approx(math.exp(f @ w + 1.2816 * deviation), rel=1e-8)
+    for z in ({"N": 700, "T": 11.0}, {"N": 10_000, "T": 50.0}):
+        f = learned._features([z])[0]
+        assert learned.of(z) == pytest.approx(math.exp(f @ w), rel=1e-8)
+        # how well the level at the target is known is counted apart
+        away = f - learned._features([learned.problem.target])[0]
+        deviation = math.sqrt(away @ S @ away + scatter2)
+        assert learned.pessimistic(z) == pytest.approx(math.exp(f @ w + 1.2816 * deviation), rel=1e-8)
     assert learned.target == pytest.approx(math.exp(w[0]), rel=1e-8)
 
 

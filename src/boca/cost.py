@@ -2,7 +2,7 @@
 
 A learned cost is log-linear in the logs of the fidelities, with exponents near one a priori, and a little curvature:
 
-    log seconds(z) = w_0 + sum_i w_i log(z_i / target_i) + sum_i v_i log(z_i / target_i)^2 + noise
+    log seconds(z) = w_0 + sum_i w_i s_i + sum_i v_i s_i^2 / S_i + noise,   s_i = log(z_i / target_i), S_i = max |s_i|
 
 fitted by Bayesian linear regression, so that two results already give an estimate and a pessimistic quantile.
 """
@@ -21,8 +21,9 @@ from boca.problem import Problem
 from boca.space import Choice, FloatArray
 from boca.trial import History, Trial
 
-_SLOPE = 0.5  # prior deviation of an exponent around 1 (or of a slope around 0 where there is no logarithm)
-_CURVATURE = 0.15  # prior deviation of the squares: a constant share of the time bends the line a little
+_SLOPE = 0.25  # prior deviation of an exponent around 1
+_FREE_SLOPE = 1.0  # of a slope around 0 where there is no logarithm, and of an option's level
+_CURVATURE = 0.25  # of the squares: a constant share of the time bends the line a little
 _LEVEL = 10.0  # prior deviation of the level, in e-folds around one second
 _SCATTER = 0.3  # expected deviation of log seconds, worth _SCATTER_WEIGHT results
 _SCATTER_WEIGHT = 4.0
@@ -65,12 +66,14 @@ def amount(trial: Trial, problem: Problem, price: Costs) -> float:
     return trial.cost if is_measured else price.of(trial.z)
 
 
-def seconds(problem: Problem, history: History) -> Learned | None:
-    """Return how long a query takes, overhead included; None before the first result."""
+def seconds(problem: Problem, history: History) -> Seconds | None:
+    """Return how long a query takes, the time to choose it included; None before the first result."""
     measured = [t for t in history.complete if t.seconds is not None]
     if not measured:
         return None
-    return Learned(problem, tuple(measured), tuple((t.seconds or 0.0) + t.overhead for t in measured))
+    evaluation = Learned(problem, tuple(measured), tuple(t.seconds or 0.0 for t in measured))
+    overheads = [t.overhead for t in history if not t.added]
+    return Seconds(evaluation, float(np.median(overheads)) if overheads else 0.0)
 
 
 @dataclass(frozen=True)
@@ -104,26 +107,31 @@ class Learned:
 
     def of(self, z: Mapping[str, Any]) -> float:
         """Return the median cost at z."""
-        return float(np.exp(self._predict([z])[0][0]))
+        return float(np.exp(self._features([z]) @ self._posterior[0])[0])
 
     def pessimistic(self, z: Mapping[str, Any]) -> float:
-        """Return a cost that nine queries in ten stay below."""
-        mean, deviation = self._predict([z])
-        return float(np.exp(mean[0] + _PESSIMISM * deviation[0]))
+        """Return a cost that nine queries in ten stay below, taking the level at the target for known.
+
+        A pessimist about that level would never buy the query that teaches it, and end a study with its money unspent.
+        Near the target the ratio to its cost is known best; near what was measured, the cost itself.
+        """
+        w, S, scatter2 = self._posterior
+        f = self._features([z])[0]
+        away = f - self._at_target[0]
+        variance = min(float(f @ S @ f), float(away @ S @ away)) + scatter2
+        return math.exp(float(f @ w) + _PESSIMISM * math.sqrt(variance))
 
     @cached_property
     def grid(self) -> FloatArray:
-        return np.exp(self._predict(self.problem.grid[0])[0])
+        return np.exp(self._features(self.problem.grid[0]) @ self._posterior[0])
 
     @cached_property
     def target(self) -> float:
         return self.of(self.problem.target)
 
-    def _predict(self, zs: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray]:
-        """Return mean and deviation of log cost."""
-        w, S, scatter2 = self._posterior
-        F = self._features(zs)
-        return F @ w, np.sqrt(np.einsum("ij,jk,ik->i", F, S, F) + scatter2)
+    @cached_property
+    def _at_target(self) -> FloatArray:  # (1, q)
+        return self._features([self.problem.target])
 
     @cached_property
     def _posterior(self) -> tuple[FloatArray, FloatArray, float]:
@@ -145,6 +153,7 @@ class Learned:
             column = [math.log(self.problem.cost(z) / self.problem.target_cost) for z in zs]
             return np.column_stack([np.ones(len(zs)), column])
         linear = [self._position(name, [z[name] for z in zs]) for name in self._numeric]
+        squares = [s * s / self._reach(name) for name, s in zip(self._numeric, linear, strict=True)]
         indicator = [
             np.array([float(z[name] == option) for z in zs])
             for name, parameter in self.problem.fidelity.items()
@@ -152,17 +161,17 @@ class Learned:
             for option in parameter.choices
             if option != self.problem.target[name]
         ]
-        return np.column_stack([np.ones(len(zs)), *linear, *(c * c for c in linear), *indicator])
+        return np.column_stack([np.ones(len(zs)), *linear, *squares, *indicator])
 
     def _prior(self, size: int) -> tuple[FloatArray, FloatArray]:
-        mean, deviation = np.zeros(size), np.full(size, 1.0)
+        mean, deviation = np.zeros(size), np.full(size, _FREE_SLOPE)
         deviation[0] = _LEVEL
         if self.problem.has_declared_cost:
             mean[1], deviation[1] = 1.0, _SLOPE
             return mean, deviation
         k = len(self._numeric)
         mean[1 : 1 + k] = [float(self._is_logarithmic(name)) for name in self._numeric]
-        deviation[1 : 1 + k] = [_SLOPE if self._is_logarithmic(name) else 1.0 for name in self._numeric]
+        deviation[1 : 1 + k] = [_SLOPE if self._is_logarithmic(name) else _FREE_SLOPE for name in self._numeric]
         deviation[1 + k : 1 + 2 * k] = _CURVATURE
         return mean, deviation
 
@@ -174,9 +183,33 @@ class Learned:
         parameter = self.problem.fidelity[name]
         return not isinstance(parameter, Choice) and parameter.low > 0
 
+    def _reach(self, name: str) -> float:
+        """Return the position farthest from the target."""
+        parameter = self.problem.fidelity[name]
+        assert not isinstance(parameter, Choice)
+        return float(np.max(np.abs(self._position(name, [parameter.low, parameter.high]))))
+
     def _position(self, name: str, values: list[Any]) -> FloatArray:
         target = self.problem.target[name]
         if self._is_logarithmic(name):
             return np.asarray(np.log(np.asarray(values, dtype=float) / target))
         unit = self.problem.fidelity[name].to_unit([*values, target])
         return np.asarray(unit[:-1] - unit[-1])
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """How long a query takes: the evaluation, which depends on z, and the choice of it, which does not."""
+
+    evaluation: Learned
+    overhead: float
+
+    @property
+    def target(self) -> float:
+        return self.evaluation.target + self.overhead
+
+    def of(self, z: Mapping[str, Any]) -> float:
+        return self.evaluation.of(z) + self.overhead
+
+    def pessimistic(self, z: Mapping[str, Any]) -> float:
+        return self.evaluation.pessimistic(z) + self.overhead

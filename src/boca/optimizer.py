@@ -286,7 +286,7 @@ class _Books:
         return Budget(total, _START_SHARE * total, self._seconds_spent() / rate, reserved)
 
     @cached_property
-    def seconds(self) -> cost_models.Learned | None:
+    def seconds(self) -> cost_models.Seconds | None:
         return cost_models.seconds(self.problem, self.history)
 
     def _amount(self, trial: Trial) -> float:
@@ -302,18 +302,18 @@ class _Books:
 
     def warnings(self, *, queued: int) -> list[str]:
         found = []
-        budget = self.budget
         failed = [t for t in self.history if t.state == "failed"]
-        if budget.total < self.costs.target * (1.0 - 1e-9):
+        total, target, unit = self._in_its_own_unit()
+        if total < target * (1.0 - 1e-9):
             found.append(
-                f"The budget of {budget.total:.6g} does not buy one query at the target, which costs "
-                f"{self.costs.target:.6g}: the recommendation is unverified."
+                f"The budget of {total:.6g}{unit} does not buy one query at the target, which costs {target:.6g}: "
+                "the recommendation is unverified."
             )
         elif self.history and self.history.best(self.problem) is None:
             found.append("Nothing was completed at the target: there is no best value, only a recommendation.")
-        if budget.spent > budget.total * (1.0 + 1e-9):
+        if self.spent > total * (1.0 + 1e-9):
             found.append(
-                f"Trials cost {budget.spent - budget.total:.6g} more than the budget of {budget.total:.6g}: "
+                f"Trials cost {self.spent - total:.6g}{unit} more than the budget of {total:.6g}: "
                 "their cost was learned or corrected only after they were handed out."
             )
         if failed:
@@ -321,6 +321,12 @@ class _Books:
         if queued:
             found.append(f"{queued} queued points were never run: they cost more than was left.")
         return found
+
+    def _in_its_own_unit(self) -> tuple[float, float, str]:
+        """Return all the money, the cost of a target query, and the unit: seconds or cost units."""
+        if self.capital is not None and self.capital.unit == "seconds":
+            return self.capital.amount, self.seconds.target if self.seconds else 0.0, " s"
+        return self.budget.total, self.costs.target, ""
 
     def affords(self, z: Mapping[str, Any]) -> bool:
         """Whether a query at z fits: exactly where the cost is declared, with nine chances in ten where learned."""

@@ -40,7 +40,7 @@ def random_start(
     """
     if history.chosen:
         return None
-    z = _draw_z(problem, rng, costs, fidelities)
+    z = _draw_z(problem, budget, rng, costs, fidelities)
     used = sum(amount(t, problem, costs) for t in history)
     if len(history) >= AT_LEAST and history.complete and used + costs.of(z) > budget.start * (1.0 + 1e-12):
         return None
@@ -54,7 +54,7 @@ def start_query(
     why: dict[str, Any] = {"phase": "start"}
     if design == "sobol":
         why["sobol"] = _sobol_seed(history, rng)
-    x, z = random_point(problem, history, rng, z, sobol_seed=why.get("sobol"))
+    x, z = random_point(problem, history, rng, costs, z, sobol_seed=why.get("sobol"))
     return Suggestion(x, z, {"reason": _reason(problem, history, costs, z), **why})
 
 
@@ -68,7 +68,13 @@ def _reason(problem: Problem, history: History, costs: Costs, z: Point) -> str:
 
 
 def random_point(
-    problem: Problem, history: History, rng: np.random.Generator, z: Point, *, sobol_seed: int | None = None
+    problem: Problem,
+    history: History,
+    rng: np.random.Generator,
+    costs: Costs,
+    z: Point,
+    *,
+    sobol_seed: int | None = None,
 ) -> tuple[Point, Point]:
     """Draw x for this z; what is out already or has failed too often is not drawn as long as there is anything else."""
     taken, bad = occupied(history), barred(history)
@@ -84,14 +90,21 @@ def random_point(
         first = first or x
     if problem.space.size <= _LISTABLE:  # a small space, nearly all of it out: look at every point
         everything = [problem.space.from_unit(u) for u in rng.permutation(problem.space.points())]
-        for fidelity in [z, *problem.grid[0]]:
+        for fidelity in [z, *by_preference(problem, costs)]:
             for x in everything:
                 if key(x) not in bad and (key(x), key(fidelity)) not in taken:
-                    return x, dict(fidelity)
+                    return x, fidelity
     return first or {}, z
 
 
-def _draw_z(problem: Problem, rng: np.random.Generator, costs: Costs, fidelities: Fidelities) -> Point:
+def by_preference(problem: Problem, costs: Costs) -> list[Point]:
+    """Return all fidelities in the order in which they may stand in for another: the target, cheaper ones, dearer."""
+    dearer = costs.grid > costs.target
+    order = np.lexsort((costs.grid, dearer))
+    return [dict(problem.target), *(dict(problem.grid[0][i]) for i in order)]
+
+
+def _draw_z(problem: Problem, budget: Budget, rng: np.random.Generator, costs: Costs, fidelities: Fidelities) -> Point:
     if fidelities == "target" or not problem.fidelity:
         return dict(problem.target)
     if fidelities == "uniform":
@@ -102,7 +115,7 @@ def _draw_z(problem: Problem, rng: np.random.Generator, costs: Costs, fidelities
     for _ in range(100):
         u = rng.random(len(problem.fidelity))
         z = _unit_to_z(problem, np.where(_is_choice(problem), u, u * u))  # options have no cheap end
-        if costs.of(z) < costs.target:
+        if costs.of(z) < costs.target and budget.affords(costs.pessimistic(z)):
             return z
     return dict(problem.grid[0][int(rng.choice(cheaper))])
 

@@ -74,7 +74,7 @@ class Surrogate:
         scores = history.scores(problem.direction)
         X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
         record = last_fit(history)
-        refit = force_refit or record is None or self._is_due(record, history)
+        refit = force_refit or record is None or self._is_due(record, history) or _is_out_of_scale(record, scores)
         if refit:
             record = self._fit(encoding, X, scores, history, record, rng)
         assert record is not None
@@ -138,6 +138,12 @@ class Surrogate:
         data = Data(X, y, _noise(history, 1.0), encoding.pending(history))
         standard = gp_fit.Standardisation(0.0, 1.0)
         return Model(problem, encoding, standard, data, kappa0, h, eta2, sign(problem.direction) * mean, None)
+
+
+def _is_out_of_scale(record: Mapping[str, Any], scores: FloatArray) -> bool:
+    """Whether a result lies so far from all that the last refit saw that its scale means nothing any more."""
+    farthest = float(np.max(np.abs(0.5 * scores - 0.5 * record["location"])))
+    return farthest > 1e6 * (0.5 * float(record["scale"]))
 
 
 _LARGEST_NOISE = 1e12  # standardised: such a result says nothing, and infinity would break the factor

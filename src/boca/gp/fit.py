@@ -66,11 +66,9 @@ class Prior:
         return np.clip(theta, self.low, self.high)
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Draw a start for the search: from the prior where there is one, else from the middle of the box."""
-        flat = ~np.isfinite(self.deviation)
-        centre = np.where(flat, self.mean, self.mean)
-        width = np.where(flat, 1.0, self.deviation)
-        return self.clip(centre + width * rng.standard_normal(len(self.mean)))
+        """Draw a start for the search: from the prior, or around its mean where it is flat."""
+        width = np.where(np.isfinite(self.deviation), self.deviation, 1.0)
+        return self.clip(self.mean + width * rng.standard_normal(len(self.mean)))
 
 
 def unpack(theta: FloatArray) -> tuple[float, FloatArray, float]:

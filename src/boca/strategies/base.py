@@ -8,8 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from boca.cost import costs
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
+from boca.start import by_preference
 from boca.surrogate import Model, barred, key, occupied
 from boca.trial import History, Suggestion
 
@@ -33,7 +35,8 @@ def first_free(
 ) -> tuple[FloatArray, Point]:  # ranked (k, d) -> u (d,), z
     """Return the best point with its fidelity that is not out already and has not failed three times.
 
-    Where every ranked point is out at its own fidelity, another fidelity is taken; where everything is out, the best.
+    Where every ranked point is out at its own fidelity, another fidelity is taken, dearer than the target only if it
+    must be; where everything is out, the best.
     """
     taken, bad = occupied(history), barred(history)
 
@@ -46,8 +49,7 @@ def first_free(
 
     found = usable((u, fidelity_of(u)) for u in ranked)
     if found is None:
-        fidelities = [problem.target, *problem.grid[0]]
-        found = usable((u, dict(z)) for u in ranked[:64] for z in fidelities)
+        found = usable((u, z) for z in by_preference(problem, costs(problem, history)) for u in ranked[:64])
     return found or (ranked[0], fidelity_of(ranked[0]))
 
 

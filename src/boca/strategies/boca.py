@@ -48,6 +48,10 @@ class Theorem:
     b: float = 1.0
     r: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not (0.0 < self.delta < 1.0 and self.a > 0.0 and self.b > 0.0 and self.r > 0.0):
+            raise InvalidInput(f"The theorem needs 0 < delta < 1 and positive a, b, r; got {self!r}.")
+
 
 @dataclass(frozen=True)
 class Boca:
@@ -118,7 +122,7 @@ class Boca:
             problem, history, budget, rng, price, design=self.start_design, fidelities=self.start_fidelities
         )
         if starting is not None:
-            if not self._is_last(problem, budget, price, starting.z):
+            if not self._is_last(problem, budget, price, starting.z, reserve=price.target):
                 return starting
             if not history.complete:  # the budget buys one target query, and there is nothing to learn from
                 return start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
@@ -137,9 +141,14 @@ class Boca:
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
         return self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters, force_refit=refit)
 
-    def _is_last(self, problem: Problem, budget: Budget, price: Costs, z: Point) -> bool:
-        """Whether buying z would leave too little for one more target query, where there was enough for one."""
-        reserve = price.pessimistic(problem.target)
+    def _is_last(
+        self, problem: Problem, budget: Budget, price: Costs, z: Point, *, reserve: float | None = None
+    ) -> bool:
+        """Whether buying z would leave too little for one more target query, where there was enough for one.
+
+        The reserve is pessimistic where costs are learned; not so in the start, which is cheap and teaches them.
+        """
+        reserve = price.pessimistic(problem.target) if reserve is None else reserve
         can_reserve = self.reserve_last and math.isfinite(budget.total) and budget.total >= reserve
         return can_reserve and budget.left - price.pessimistic(z) < reserve * (1.0 - 1e-9)
 
@@ -301,8 +310,9 @@ def candidate_fidelities(
 def theorem_beta(t: int, d: int, constants: Theorem) -> float:
     """Return the beta_t of the theorem.  [K17, theorem 8]"""
     delta, a, b, r = constants.delta, constants.a, constants.b, constants.r
-    tail = 2.0 * d * math.log(b * r * d * math.log(6.0 * a * d / delta))
-    return 2.0 * math.log(math.pi**2 * t**2 / (2.0 * delta)) + 4.0 * d * math.log(t) + max(0.0, tail)
+    inner = b * r * d * math.log(6.0 * a * d / delta)
+    tail = 2.0 * d * math.log(inner) if inner > 1.0 else 0.0  # the theorem's max with zero
+    return 2.0 * math.log(math.pi**2 * t**2 / (2.0 * delta)) + 4.0 * d * math.log(t) + tail
 
 
 def adapted_c(first: float, at_target: Sequence[bool]) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from boca.cost import costs
 from boca.problem import Budget, Problem
 from boca.start import random_point
 from boca.trial import History, Suggestion
@@ -16,5 +17,5 @@ class RandomSearch:
     """Query the target at independent uniform points."""
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
-        x, z = random_point(problem, history, rng, dict(problem.target))
+        x, z = random_point(problem, history, rng, costs(problem, history), dict(problem.target))
         return Suggestion(x, z, {"reason": "A uniform random point at the target fidelity.", "phase": "start"})
