@@ -154,16 +154,19 @@ def test_the_weights_are_those_of_bayesian_linear_regression():
     for z in ({"N": 700, "T": 11.0}, {"N": 10_000, "T": 50.0}):
         f = learned._features([z])[0]
         assert learned.of(z) == pytest.approx(math.exp(f @ w), rel=1e-8)
-        # how well the level at the target is known is counted apart
+        # the level at the target is taken for known: the smaller of the two ways to be uncertain counts
         away = f - learned._features([learned.problem.target])[0]
-        deviation = math.sqrt(away @ S @ away + scatter2)
+        deviation = math.sqrt(min(f @ S @ f, away @ S @ away) + scatter2)
         assert learned.pessimistic(z) == pytest.approx(math.exp(f @ w + 1.2816 * deviation), rel=1e-8)
     assert learned.target == pytest.approx(math.exp(w[0]), rel=1e-8)
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.3, 0.8])
 def test_the_pessimistic_quantile_covers_nine_in_ten(sigma):
-    """Log-normal times, many studies of 30 results each, and fresh queries at fidelities not seen."""
+    """Log-normal times, many studies of 30 results each, and fresh queries at fidelities not seen.
+
+    It covers a little less, because the level at the target is taken for known.
+    """
     rng = np.random.default_rng(5)
     covered = []
     for study in range(40):
@@ -172,7 +175,7 @@ def test_the_pessimistic_quantile_covers_nine_in_ten(sigma):
         price = costs(problem(), history(zs, times))
         fresh = spread(SIZES, 25, seed=200 + study)
         covered += [power_law(z) * math.exp(sigma * rng.standard_normal()) <= price.pessimistic(z) for z in fresh]
-    assert 0.86 <= np.mean(covered) <= (0.96 if sigma >= 0.3 else 1.0)
+    assert 0.84 <= np.mean(covered) <= (0.96 if sigma >= 0.3 else 1.0)
 
 
 def test_the_pessimistic_cost_is_above_the_median_and_nears_it_with_data():

@@ -980,3 +980,17 @@ def test_a_suggestion_outside_the_problem_is_refused_and_nothing_is_handed_out()
         opt.ask()
     assert len(opt.history) == 0
     assert opt.budget.reserved == 0.0
+
+
+@pytest.mark.parametrize("budget", [boca.targets(3), boca.targets(10), boca.seconds(30), 25.0], ids=str)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_learned_cost_does_not_end_a_study_with_its_money_unspent(budget, seed):
+    """After one cheap result the target's cost is a guess; a study that waits to be sure would never learn it."""
+    problem = boca.Problem(
+        boca.Space(a=boca.Float(0.0, 1.0)), boca.Space(n=boca.Int(50, 5000, log=True)), direction="minimize"
+    )
+    opt, rng = boca.Optimizer(problem, budget=budget, seed=seed), np.random.default_rng(seed)
+    while (trial := opt.ask()) is not None:
+        opt.tell(trial, (trial.x["a"] - 0.3) ** 2, seconds=trial.z["n"] / 1000 * math.exp(0.2 * rng.standard_normal()))
+    assert opt.best is not None
+    assert opt.spent > 5.0 if budget != boca.targets(3) else opt.spent > 3.0

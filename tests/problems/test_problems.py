@@ -448,9 +448,7 @@ def test_smooth_and_rough_of_one_seed_are_different_draws(draws):
 
 @pytest.mark.parametrize("name", ["Branin", "", "rosenbrock", None, ["branin"]])
 def test_an_unknown_name_is_refused_with_the_names_there_are(name):
-    with pytest.raises(
-        InvalidInput, match="gp-smooth, gp-rough, currin, hartmann3, hartmann6, borehole, branin"
-    ):
+    with pytest.raises(InvalidInput, match="gp-smooth, gp-rough, currin, hartmann3, hartmann6, borehole, branin"):
         problems.get(name)
 
 
