@@ -72,4 +72,4 @@ $(ORACLE)/.done: pyproject.toml
 	@touch $@
 
 clean:           ## remove what make created
-	rm -rf $(VENV) $(ORACLE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(ORACLE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results demo.png

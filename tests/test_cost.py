@@ -78,12 +78,14 @@ def test_running_and_failed_trials_are_no_measurements():
     assert seconds(problem(), out) is None
 
 
-def test_fidelities_without_a_ratio_do_not_enter_the_assumed_cost():
+def test_fidelities_without_a_ratio_are_assumed_cheaper_away_from_the_target_or_they_would_never_be_tried():
     fidelity = boca.Space(
         source=boca.Choice(["a", "b"]), depth=boca.Float(-1.0, 1.0), N=boca.Int(0, 5), T=boca.Int(1, 8)
     )
     price = costs(problem(fidelity, target={"source": "a"}), History())
-    assert price.of({"source": "b", "depth": -1.0, "N": 0, "T": 2}) == 0.25
+    there = {"source": "a", "depth": 1.0, "N": 5, "T": 8}
+    for name, value, share in [("source", "b", 0.5), ("depth", -1.0, math.exp(-1.0)), ("N", 0, 0.01), ("T", 2, 0.25)]:
+        assert price.of({**there, name: value}) == pytest.approx(share, rel=1e-12)
     assert np.all(price.grid > 0.0)
 
 

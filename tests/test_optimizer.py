@@ -254,11 +254,11 @@ def test_a_queued_point_that_costs_too_much_stays_and_others_go_first():
     assert first.x == {"a": 0.5}
     assert second.x == {"a": 0.75}
     assert opt.ask() is None
-    assert any("1 queued" in sentence for sentence in opt.warnings())
+    assert any("1 queued" in sentence for sentence in opt.warnings)
     opt.tell(first, 1.0, cost=0.1)
     third = opt.ask()
     assert (third.x, third.why["phase"]) == ({"a": 0.25}, "queued")
-    assert not any("queued" in sentence for sentence in opt.warnings())
+    assert not any("queued" in sentence for sentence in opt.warnings)
 
 
 def test_queueing_costs_nothing_until_it_is_asked():
@@ -544,7 +544,7 @@ def test_a_budget_of_one_target_buys_one_query_there():
         opt = run(optimizer(budget=targets(1), strategy=strategy))
         assert [trial.z for trial in opt.history] == [PROBLEM.target]
         assert opt.best.number == 0
-        assert opt.warnings() == []
+        assert opt.warnings == ()
 
 
 @pytest.mark.parametrize("strategy", [Boca(), Boca.paper(maximizer="sobol"), RandomSearch(), Anywhere()])
@@ -553,7 +553,7 @@ def test_a_budget_below_one_target_has_no_best_and_a_warning(strategy):
     assert opt.best is None
     assert opt.budget.spent <= 0.6
     assert all(trial.z != PROBLEM.target for trial in opt.history)
-    assert any("does not buy one query at the target" in sentence for sentence in opt.warnings())
+    assert any("does not buy one query at the target" in sentence for sentence in opt.warnings)
     if len(opt.history):
         assert opt.recommend().verified is False
 
@@ -569,7 +569,7 @@ def test_a_failed_trial_is_charged_and_keeps_its_reason():
     assert opt.budget.spent == 1.0
     assert opt.running == ()
     assert opt.best is None
-    assert any("out of memory" in sentence for sentence in opt.warnings())
+    assert any("out of memory" in sentence for sentence in opt.warnings)
 
 
 def test_a_failed_target_query_is_no_best():
@@ -753,7 +753,7 @@ def test_a_learned_cost_that_was_wrong_is_admitted():
     assert opt.budget.spent == 101.0
     overshoot = opt.budget.spent - opt.budget.total
     assert overshoot > 0
-    assert any(f"{overshoot:.6g} more than the budget" in sentence for sentence in opt.warnings())
+    assert any(f"{overshoot:.6g} more than the budget" in sentence for sentence in opt.warnings)
 
 
 # A budget in seconds --------------------------------------------------------------------------------------------------
@@ -860,10 +860,10 @@ def test_a_recommendation_that_ran_at_a_lower_fidelity_only_is_not_verified():
 def test_nothing_completed_at_the_target_is_a_warning():
     opt = optimizer(strategy=Anywhere())
     opt.tell(opt.ask(), 1.0)
-    assert any("Nothing was completed at the target" in sentence for sentence in opt.warnings())
+    assert any("Nothing was completed at the target" in sentence for sentence in opt.warnings)
     opt.enqueue({"a": 0.5})
     opt.tell(opt.ask(), 1.0)
-    assert opt.warnings() == []
+    assert opt.warnings == ()
 
 
 # Seeds and replays ----------------------------------------------------------------------------------------------------
@@ -877,7 +877,7 @@ def test_the_same_seed_and_events_give_the_same_asks_and_looking_changes_nothing
                 assert opt.recommend() is None or opt.recommend().std > 0
                 assert opt.best is None or opt.best.value is not None
                 assert opt.budget.total == 6.0
-                assert len(opt.warnings()) <= 1
+                assert len(opt.warnings) <= 1
             opt.tell(trial, f(trial))
         return decisions(opt)
 

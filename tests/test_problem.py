@@ -129,11 +129,15 @@ def test_a_cost_that_is_wrong_at_the_cheap_end_alone_is_refused_at_once():
         Problem(X, Space(n=Float(0, 1)), cost=lambda z: z["n"])
 
 
-def test_a_cost_that_is_wrong_in_between_is_refused_when_it_is_met():
-    problem = Problem(X, Space(n=Float(0, 1)), cost=lambda z: abs(z["n"] - 0.5))
-    assert problem.cost({"n": 0.75}) == 0.25
+def test_a_cost_that_is_wrong_in_between_is_refused_when_the_problem_is_made():
     with pytest.raises(InvalidInput, match=r"got 0.0 at z=\{'n': 0.5\}"):
-        problem.cost({"n": 0.5})
+        Problem(X, Space(n=Float(0, 1)), cost=lambda z: abs(z["n"] - 0.5))
+
+
+def test_a_cost_that_is_wrong_between_the_points_of_the_grid_is_refused_when_it_is_met():
+    problem = Problem(X, Space(n=Float(0, 1)), cost=lambda z: abs(z["n"] - 0.505))
+    with pytest.raises(InvalidInput, match=r"got 0.0 at z=\{'n': 0.505\}"):
+        problem.cost({"n": 0.505})
 
 
 def test_a_cost_that_raises_shows_its_error_when_the_problem_is_made():
@@ -169,12 +173,11 @@ def test_costs_of_other_number_types_become_floats():
 
 
 def test_before_the_first_result_an_unknown_cost_is_the_product_of_the_ratios_to_the_target():
-    fidelity = Space(N=Int(100, 1000), T=Float(1, 8), offset=Float(-1, 1), source=Choice(["a", "b"]))
-    problem = Problem(X, fidelity, target={"T": 4.0, "source": "a"})
+    problem = Problem(X, Space(N=Int(100, 1000), T=Float(1, 8)), target={"T": 4.0})
     assert not problem.has_declared_cost
     assert problem.target_cost == 1.0
-    assert problem.cost({"N": 500, "T": 2.0, "offset": 0.0, "source": "b"}) == 0.25
-    assert problem.cost({"N": 500, "T": 8.0, "offset": -1.0, "source": "a"}) == 1.0
+    assert problem.cost({"N": 500, "T": 2.0}) == 0.25
+    assert problem.cost({"N": 500, "T": 8.0}) == 1.0
 
 
 # The fidelities among which a strategy chooses ------------------------------------------------------------------------

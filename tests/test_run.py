@@ -192,7 +192,7 @@ def test_an_objective_that_always_raises_is_given_up_after_five_trials():
         calls.append(x)
         raise KeyError("learning_rate")
 
-    with pytest.raises(ObjectiveFailed, match=r"first 5 trials.*KeyError\('learning_rate'\)") as caught:
+    with pytest.raises(ObjectiveFailed, match=r"every one of 5 trials.*KeyError: 'learning_rate'") as caught:
         go(objective, budget=targets(50))
     assert len(calls) == 5
     assert isinstance(caught.value.__cause__, KeyError)
@@ -204,7 +204,7 @@ def test_an_objective_that_never_returns_a_number_is_given_up_after_five_trials(
     def objective(x, z):
         calls.append(x)
 
-    with pytest.raises(ObjectiveFailed, match=r"no finite number.*first 5 trials.*None"):
+    with pytest.raises(ObjectiveFailed, match=r"every one of 5 trials.*returned None"):
         go(objective, budget=targets(50))
     assert len(calls) == 5
 
@@ -223,12 +223,38 @@ def test_five_failures_after_a_success_are_no_reason_to_give_up():
     assert result.value == 1.0
 
 
-def test_what_is_not_an_error_of_the_objective_ends_the_run():
+def test_an_interrupt_before_the_first_result_ends_the_run():
     def objective(x, z):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         go(objective)
+
+
+def test_an_interrupt_after_it_returns_what_was_paid_for():
+    calls = []
+
+    def objective(x, z):
+        calls.append(x)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return float(len(calls))
+
+    result = go(objective, budget=targets(50))
+    assert [t.state for t in result.history] == ["complete"] * 3 + ["running"]
+    assert any("interrupted" in sentence for sentence in result.warnings)
+
+
+def test_an_error_of_something_else_keeps_what_was_paid_for():
+    with pytest.raises(boca.errors.RunStopped, match="IndexError") as caught:
+        go(stop=lambda history: history[3].value > 0, budget=targets(50))
+    assert len(caught.value.result.history) == 1
+    assert isinstance(caught.value.__cause__, IndexError)
+
+
+def test_a_run_whose_few_trials_all_fail_says_so():
+    with pytest.raises(ObjectiveFailed, match="every one of"):
+        go(lambda x, z: "fast", budget=targets(2), strategy=boca.RandomSearch())
 
 
 # When to stop ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ result = boca.maximize(objective, space, fidelity, cost=cost, budget=boca.target
 
 from types import ModuleType
 
-from boca.errors import BocaError, BocaWarning
+from boca.errors import BocaError
 from boca.optimizer import Optimizer
 from boca.problem import Budget, Problem, seconds, targets
 from boca.recommendation import Recommendation
@@ -24,7 +24,6 @@ __all__ = [
     "GPUCB",
     "Boca",
     "BocaError",
-    "BocaWarning",
     "Budget",
     "Choice",
     "Float",

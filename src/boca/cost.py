@@ -22,7 +22,7 @@ from boca.space import Choice, FloatArray
 from boca.trial import History, Trial
 
 _SLOPE = 0.25  # prior deviation of an exponent around 1
-_FREE_SLOPE = 1.0  # of a slope around 0 where there is no logarithm, and of an option's level
+_FREE_SLOPE = 1.0  # of a slope around 1 where there is no logarithm, and of an option's level around one half
 _CURVATURE = 0.25  # of the squares: a constant share of the time bends the line a little
 _LEVEL = 10.0  # prior deviation of the level, in e-folds around one second
 _SCATTER = 0.3  # expected deviation of log seconds, worth _SCATTER_WEIGHT results
@@ -170,7 +170,8 @@ class Learned:
             mean[1], deviation[1] = 1.0, _SLOPE
             return mean, deviation
         k = len(self._numeric)
-        mean[1 : 1 + k] = [float(self._is_logarithmic(name)) for name in self._numeric]
+        mean[1 : 1 + k] = 1.0
+        mean[1 + 2 * k :] = math.log(0.5)
         deviation[1 : 1 + k] = [_SLOPE if self._is_logarithmic(name) else _FREE_SLOPE for name in self._numeric]
         deviation[1 + k : 1 + 2 * k] = _CURVATURE
         return mean, deviation

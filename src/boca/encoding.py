@@ -111,22 +111,30 @@ class Encoding:
         """Hand the user's kernel mappings by name, in the user's own units."""
         a = {name: values[:, None] for name, values in self.problem.fidelity.columns(A).items()}
         b = {name: values[None, :] for name, values in self.problem.fidelity.columns(B).items()}
-        return self._call_kernel(a, b, (len(A), len(B)))
+        return self._call_kernel(a, b, (len(A), len(B))) / self._unit
 
     def _named_variance(self, A: FloatArray) -> FloatArray:  # (n, p) -> (n,)
         a = self.problem.fidelity.columns(A)
-        return self._call_kernel(a, a, (len(A),))
+        return self._call_kernel(a, a, (len(A),)) / self._unit
+
+    @cached_property
+    def _unit(self) -> float:
+        """The variance at the target, by which a user's kernel is divided: its scale is what kappa0 is for."""
+        star = self.problem.fidelity.columns(self.target[None, :])
+        variance = float(self._call_kernel(star, star, (1,))[0])
+        if not variance > 0:
+            raise InvalidInput(f"fidelity_kernel(z, z) must be positive; got {variance!r} at the target.")
+        return variance
 
     def _call_kernel(self, a: Mapping[str, Any], b: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
         assert self.fidelity_kernel is not None
-        K = np.asarray(self.fidelity_kernel(a, b), dtype=float)
         try:
-            K = np.broadcast_to(K, shape)
-        except ValueError:
+            K = np.broadcast_to(np.asarray(self.fidelity_kernel(a, b), dtype=float), shape)
+        except (TypeError, ValueError) as error:
             raise InvalidInput(
-                f"fidelity_kernel(a, b) must return covariances that broadcast to {shape}; got shape {K.shape}. "
+                f"fidelity_kernel(a, b) must return covariances that broadcast to {shape}; it raised {error!r}. "
                 "Its arguments are mappings from name to NumPy arrays: use NumPy functions."
-            ) from None
+            ) from error
         if not np.all(np.isfinite(K)):
             raise InvalidInput(f"fidelity_kernel(a, b) must return finite covariances; got {K!r}.")
         return K

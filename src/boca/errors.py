@@ -18,8 +18,22 @@ class InvalidTrial(BocaError, ValueError):
     """A result for a trial that is unknown or already has one."""
 
 
-class ObjectiveFailed(BocaError, RuntimeError):
-    """The user's function failed on every one of the first trials."""
+class RunStopped(BocaError, RuntimeError):
+    """A run that an error ended; `result` holds everything that was found until then."""
+
+    def __init__(self, message: str, result: object) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class ObjectiveFailed(RunStopped):
+    """A run whose every trial failed."""
+
+
+def instance_of(value: object, kind: type, what: str) -> None:
+    """Refuse a setting of another type."""
+    if not isinstance(value, kind):
+        raise InvalidInput(f"{what} must be a {kind.__name__}; got {value!r}.")
 
 
 def one_of(value: object, allowed: Iterable[object], what: str) -> None:
@@ -27,7 +41,3 @@ def one_of(value: object, allowed: Iterable[object], what: str) -> None:
     options = list(allowed)
     if value not in options:
         raise InvalidInput(f"{what} must be one of {options}; got {value!r}.")
-
-
-class BocaWarning(UserWarning):
-    """Something worth knowing that does not stop the study."""

@@ -13,10 +13,12 @@ from functools import cache
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boca.space import Choice, Float, FloatArray, Space
 
 Maximizer: TypeAlias = Literal["sobol", "direct"]
+BoolArray: TypeAlias = NDArray[np.bool_]
 
 SOBOL_POINTS = 768
 NEIGHBOURS = 256  # perturbations of the anchors: with the above, 1,024 candidates
@@ -80,7 +82,8 @@ def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors
             vol_tol=0.0,
         )
         u[~choice] = result.x
-        found.append(space.snap(u[None, :])[0].copy())
+        end = space.snap(u[None, :])[0].copy()
+        found.append(_climbed(objective, space, end, fixed=choice))
     points, values = _ranked(objective, np.array(found))
     substitutes = _ranked(objective, space.snap(_rotated_sobol(len(space), rng)))
     return np.vstack([points[:1], _merged([(points[1:], values[1:]), substitutes])])
@@ -92,7 +95,7 @@ MAXIMIZERS: Mapping[str, Callable[[Objective, Space, np.random.Generator, FloatA
 }
 
 
-def _is_choice(space: Space) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _is_choice(space: Space) -> BoolArray:
     return np.array([isinstance(parameter, Choice) for parameter in space.values()])
 
 
@@ -136,9 +139,7 @@ def _perturbed(space: Space, anchors: FloatArray, rng: np.random.Generator) -> F
     return space.snap(moved)
 
 
-def _refine(
-    objective: Objective, starts: FloatArray, frozen: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> FloatArray:  # (k, d) -> (k, d)
+def _refine(objective: Objective, starts: FloatArray, frozen: BoolArray) -> FloatArray:  # (k, d) -> (k, d)
     """Climb from all starts at once: their sum has each one's gradient, and one call costs one overhead."""
     from scipy.optimize import minimize
 
@@ -163,7 +164,7 @@ def _refine(
 
 
 def _to_lattice(objective: Objective, space: Space, U: FloatArray) -> FloatArray:
-    """End on points that exist: the better neighbours of every row, then climb single steps from the best one."""
+    """End on points that exist: the better neighbours of every row, and single steps from the best one."""
     parameters = list(space.values())
     rounded: list[tuple[float, ...]] = []
     for u in U:
@@ -174,15 +175,22 @@ def _to_lattice(objective: Objective, space: Space, U: FloatArray) -> FloatArray
     if not discrete.all():
         snapped = _refine(objective, snapped, frozen=discrete)
     best = _ranked(objective, snapped)[0][0]
+    return np.vstack([_climbed(objective, space, best, fixed=np.zeros(len(space), dtype=bool)), snapped])
+
+
+def _climbed(objective: Objective, space: Space, best: FloatArray, *, fixed: BoolArray) -> FloatArray:  # (d,) -> (d,)
+    """Go to the best point one discrete step away, as long as there is a better one; `fixed` coordinates stay."""
+    parameters = list(space.values())
+    discrete = np.array([not isinstance(parameter, Float) for parameter in parameters])
     for _ in range(32):
-        steps = [(j, side) for j, parameter in enumerate(parameters) for side in parameter.adjacent(best[j])]
+        steps = [(j, side) for j, q in enumerate(parameters) if not fixed[j] for side in q.adjacent(best[j])]
         neighbours = np.tile(best, (len(steps) + 1, 1))
         for row, (j, side) in enumerate(steps, start=1):
             neighbours[row, j] = side
-        values = objective.value(neighbours)
-        if int(np.argmax(values)) == 0:
+        top = int(np.argmax(objective.value(neighbours))) if steps else 0
+        if top == 0:
             break
-        best = neighbours[int(np.argmax(values))]
+        best = neighbours[top]
         if not discrete.all():
             best = _refine(objective, best[None, :], frozen=discrete)[0]
-    return np.vstack([best, snapped])
+    return best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import secrets
 import time
@@ -16,12 +17,13 @@ from boca import cost as cost_models
 from boca.errors import InvalidInput, InvalidTrial
 from boca.problem import Budget, Capital, Problem
 from boca.recommendation import Recommendation, recommend
-from boca.space import _number
+from boca.space import finite_number
 from boca.storage import Memory
 from boca.strategies import Boca, Strategy
-from boca.trial import History, Trial
+from boca.trial import History, Trial, occupied, point_key
 
 _START_SHARE = 0.1  # of the capital
+_BLIND = 32  # trials out at once while money is counted in seconds and none has been measured
 _ENDLESS_START = 1  # targets a dimension (and one) for the start of a study without a budget
 
 
@@ -48,6 +50,9 @@ class Optimizer:
         strategy = Boca() if strategy is None else strategy
         if not isinstance(strategy, Strategy) or isinstance(strategy, type):
             raise InvalidInput(f"strategy must have a method suggest, such as boca.Boca(); got {strategy!r}.")
+        check = getattr(strategy, "check", None)
+        if callable(check):  # a strategy may look at the problem before anything is paid for
+            check(problem)
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise InvalidInput(f"seed must be a non-negative integer or None; got {seed!r}.")
         self.problem = problem
@@ -57,6 +62,7 @@ class Optimizer:
         self._capital = budget if isinstance(budget, Capital) or budget is None else Capital(budget, "cost")
         self._storage = Memory()
         self._handed_out: dict[int, float] = {}
+        self._was_refused = False
 
     # What is there ------------------------------------------------------------------------------------------------
 
@@ -85,9 +91,11 @@ class Optimizer:
         """What finished trials were charged: cost units, or seconds under a budget in seconds."""
         return _Books(self.problem, self.history, self._capital).spent
 
-    def warnings(self) -> list[str]:
-        """Return what the user should know about this study, in sentences."""
-        return _Books(self.problem, self.history, self._capital).warnings(queued=len(self._storage.queue()))
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know about this study, in sentences."""
+        unaffordable = len(self._storage.queue()) if self._was_refused else 0
+        return tuple(_Books(self.problem, self.history, self._capital).warnings(queued=unaffordable))
 
     def recommend(self) -> Recommendation | None:
         """Return the point to use at the target, with its uncertainty; None before the first result."""
@@ -106,11 +114,13 @@ class Optimizer:
         """
         if n is None:
             return self._ask()
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise InvalidInput(f"ask(n) needs a positive integer; got {n!r}.")
         trials: list[Trial] = []
         while len(trials) < n and (trial := self._ask()) is not None:
             trials.append(trial)
+        now = time.perf_counter()  # choosing the later ones is not the earlier ones' time
+        self._handed_out.update({trial.number: now for trial in trials})
         return trials
 
     def tell(
@@ -125,23 +135,22 @@ class Optimizer:
         """Record the result of a trial that is out.
 
         `cost` replaces the expected cost; `noise` is the variance of this value, where it is known; `seconds` is how
-        long the evaluation took, by default the time since the ask.
+        long the evaluation took, by default the time since the ask: say it where several trials are out.
         """
         running = self._running(trial)
-        result = _number(value, "value")
+        result = finite_number(value, "value")
         finished = self._finished(running, cost, seconds)
         variance = None if noise is None else _not_negative(noise, "noise")
         done = replace(finished, state="complete", value=result, noise=variance, told=self._storage.next_event())
-        self._storage.replace(done)
-        return done
+        return self._finish(done)
 
-    def fail(self, trial: Trial | int, reason: str, *, cost: float | None = None) -> Trial:
+    def fail(
+        self, trial: Trial | int, reason: str, *, cost: float | None = None, seconds: float | None = None
+    ) -> Trial:
         """Give a trial up: it is charged, and its point counts as the worst so far."""
-        running = self._running(trial)
-        finished = self._finished(running, cost, None)
+        finished = self._finished(self._running(trial), cost, seconds)
         done = replace(finished, state="failed", reason=str(reason), told=self._storage.next_event())
-        self._storage.replace(done)
-        return done
+        return self._finish(done)
 
     def add(
         self,
@@ -155,7 +164,7 @@ class Optimizer:
         """Bring a result that you already have; it is not charged.  `z=None` means the target."""
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
-        result = _number(value, "value")
+        result = finite_number(value, "value")
         paid = None if cost is None else _positive(cost, "cost")
         variance = None if noise is None else _not_negative(noise, "noise")
         history = self.history
@@ -174,7 +183,7 @@ class Optimizer:
             told=event,
         )
         self._storage.append(trial)
-        return trial
+        return copy.deepcopy(trial)
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
         """Have a point tried before the strategy's own; `z=None` means the target."""
@@ -188,8 +197,9 @@ class Optimizer:
         began = time.perf_counter()
         history = self.history
         books = _Books(self.problem, history, self._capital)
+        out = occupied(history)
         for index, (x, z) in enumerate(self._storage.queue()):
-            if books.affords(z):
+            if books.affords(z) and (point_key(x), point_key(z)) not in out:
                 self._storage.dequeue(index)
                 why = {"reason": "A point that was asked for.", "phase": "queued"}
                 return self._hand_out(dict(x), dict(z), why, books, began)
@@ -198,6 +208,7 @@ class Optimizer:
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
         if not books.affords(z):
+            self._was_refused = True
             return None
         return self._hand_out(x, z, dict(suggestion.why), books, began)
 
@@ -216,7 +227,12 @@ class Optimizer:
         )
         self._storage.append(trial)
         self._handed_out[number] = time.perf_counter()
-        return replace(trial, x=dict(x), z=dict(z), why=dict(why))  # what the user does to it stays the user's
+        return copy.deepcopy(trial)  # what the user does to it stays the user's
+
+    def _finish(self, trial: Trial) -> Trial:
+        self._storage.replace(trial)
+        self._handed_out.pop(trial.number, None)
+        return copy.deepcopy(trial)
 
     def _running(self, trial: Trial | int) -> Trial:
         """Return the trial as it is stored, or say why no result can be taken for it."""
@@ -234,7 +250,8 @@ class Optimizer:
         if isinstance(trial, Trial) and (trial.x != stored.x or trial.z != stored.z):
             raise InvalidTrial(
                 f"Trial {number} is another one here: it was handed out at x={stored.x!r}, z={stored.z!r}; "
-                f"got x={trial.x!r}, z={trial.z!r}. Does it belong to another study?"
+                f"got x={trial.x!r}, z={trial.z!r}. Is it of another study, or did your code change it? "
+                f"opt.tell({number}, value) takes the value for the one here."
             )
         return stored
 
@@ -242,6 +259,8 @@ class Optimizer:
         """Return the trial with what it took and what it is charged."""
         paid = None if cost is None else _positive(cost, "cost")
         took = None if seconds is None else _not_negative(seconds, "seconds")
+        if took is None and paid is not None and not self.problem.has_declared_cost:
+            took = paid  # without a declared cost, cost is seconds
         if took is None and trial.number in self._handed_out:
             took = time.perf_counter() - self._handed_out[trial.number]
         if paid is None:
@@ -270,6 +289,8 @@ class _Books:
         target = self.costs.target
         if self.capital is None:
             return Budget(math.inf, _ENDLESS_START * (len(self.problem.space) + 1) * target, spent, reserved)
+        if self._is_unmeasured:  # anything may be bought, at random, until the first result says what it costs
+            return Budget(math.inf, math.inf)
         if self.capital.unit == "seconds":
             return self._from_seconds(self.capital.amount)
         total = self.capital.amount * (target if self.capital.unit == "targets" else 1.0)
@@ -278,12 +299,18 @@ class _Books:
     def _from_seconds(self, amount: float) -> Budget:
         """Return seconds as cost units, at the rate of a slow query at the target."""
         model = self.seconds
-        if model is None:  # nothing is known before the first result: anything may be bought, at random
-            return Budget(math.inf, math.inf)
+        assert model is not None
         rate = model.pessimistic(self.problem.target) / self.costs.pessimistic(self.problem.target)
         total = amount / rate
         reserved = math.fsum(model.of(t.z) for t in self.history.running) / rate
         return Budget(total, _START_SHARE * total, self._seconds_spent() / rate, reserved)
+
+    @property
+    def _is_unmeasured(self) -> bool:
+        """Whether money is counted in seconds and no result has told yet how many a query takes."""
+        if self.capital is None or self.capital.unit == "targets":
+            return False
+        return (self.capital.unit == "seconds" or not self.problem.has_declared_cost) and self.seconds is None
 
     @cached_property
     def seconds(self) -> cost_models.Seconds | None:
@@ -309,7 +336,7 @@ class _Books:
                 f"The budget of {total:.6g}{unit} does not buy one query at the target, which costs {target:.6g}: "
                 "the recommendation is unverified."
             )
-        elif self.history and self.history.best(self.problem) is None:
+        elif self.history.complete and self.history.best(self.problem) is None:
             found.append("Nothing was completed at the target: there is no best value, only a recommendation.")
         if self.spent > total * (1.0 + 1e-9):
             found.append(
@@ -319,7 +346,8 @@ class _Books:
         if failed:
             found.append(f"{len(failed)} of {len(self.history)} trials failed, the last with: {failed[-1].reason}")
         if queued:
-            found.append(f"{queued} queued points were never run: they cost more than was left.")
+            points = "1 queued point was" if queued == 1 else f"{queued} queued points were"
+            found.append(f"{points} never run: more than was left.")
         return found
 
     def _in_its_own_unit(self) -> tuple[float, float, str]:
@@ -332,23 +360,24 @@ class _Books:
         """Whether a query at z fits: exactly where the cost is declared, with nine chances in ten where learned."""
         if self.capital is None:
             return True
+        if self._is_unmeasured:
+            return self._seconds_spent() < self.capital.amount and len(self.history.running) < _BLIND
         if self.capital.unit == "seconds":
-            if self.seconds is None:
-                return self._seconds_spent() < self.capital.amount
+            assert self.seconds is not None
             out = math.fsum(self.seconds.of(t.z) for t in self.history.running)
             return self.seconds.pessimistic(z) <= self.capital.amount - self._seconds_spent() - out
         return self.budget.affords(self.costs.pessimistic(z))
 
 
 def _positive(value: float, what: str) -> float:
-    number = _number(value, what)
+    number = finite_number(value, what)
     if number <= 0:
         raise InvalidInput(f"{what} must be positive; got {value!r}.")
     return number
 
 
 def _not_negative(value: float, what: str) -> float:
-    number = _number(value, what)
+    number = finite_number(value, what)
     if number < 0:
         raise InvalidInput(f"{what} must not be negative; got {value!r}.")
     return number

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from boca.errors import InvalidInput
-from boca.space import Choice, Float, FloatArray, Point, Space, _number
+from boca.space import Choice, Float, FloatArray, Point, Space, finite_number
 
 Direction: TypeAlias = Literal["maximize", "minimize"]
 CostFunction: TypeAlias = Callable[[Mapping[str, Any]], float]
@@ -20,6 +20,9 @@ CostFunction: TypeAlias = Callable[[Mapping[str, Any]], float]
 # Points a dimension of the grid of fidelities, for one to four dimensions; beyond, Sobol points and the corners.
 _GRID = {1: 101, 2: 21, 3: 10, 4: 6}
 _GRID_BEYOND = 1296
+
+_ASSUMED_OPTION = 0.5  # share of the target's cost that another option is taken to have before one is measured
+_ASSUMED_LEAST = 0.01  # the same for the low end of a fidelity that starts at zero
 
 
 class Problem:
@@ -53,17 +56,21 @@ class Problem:
         self.space = space
         self.fidelity = fidelity
         self.direction: Direction = direction
-        self.target: Point = _target(fidelity, target or {})
+        self._target = _target(fidelity, target or {})
         self._cost = cost
-        if self.has_declared_cost:  # say at once what would otherwise fail in the middle of a study
-            self.cost(self.target)
-            self.cost(fidelity.from_unit(np.zeros(len(fidelity))))
+        if cost is not None:  # say at once what would otherwise fail in the middle of a study
+            _ = self.target_cost, self.grid_costs
 
     def __repr__(self) -> str:
         return (
             f"Problem({self.space!r}, {self.fidelity!r}, target={self.target!r}, "
             f"cost={'declared' if self.has_declared_cost else 'measured'}, direction={self.direction!r})"
         )
+
+    @property
+    def target(self) -> Point:
+        """The fidelity that counts, z*."""
+        return dict(self._target)
 
     @property
     def has_declared_cost(self) -> bool:
@@ -76,7 +83,7 @@ class Problem:
             return self.assumed_cost(z)
         cost = self._cost(dict(z))
         try:
-            number = _number(cost, "cost")
+            number = finite_number(cost, "cost")
         except InvalidInput:
             number = math.nan
         if not number > 0:
@@ -84,16 +91,20 @@ class Problem:
         return number
 
     def assumed_cost(self, z: Mapping[str, Any]) -> float:
-        """Return the product of z_i / target_i over positive fidelities: dearer in proportion."""
-        ratios = (
-            float(z[name] / self.target[name])
-            for name, parameter in self.fidelity.items()
-            if not isinstance(parameter, Choice) and parameter.low > 0
-        )
-        return math.prod(ratios)
+        """Return the product of z_i / target_i: what is cheaper is found out by trying what looks cheaper."""
+        return math.prod(self._assumed_share(name, z[name]) for name in self.fidelity)
+
+    def _assumed_share(self, name: str, value: Any) -> float:
+        parameter, target = self.fidelity[name], self._target[name]
+        if isinstance(parameter, Choice):
+            return 1.0 if value == target else _ASSUMED_OPTION
+        if parameter.low >= 0 and target > 0:
+            return max(float(value / target), _ASSUMED_LEAST)
+        u = parameter.to_unit([value, target])  # no ratio without a zero: dearer along the scale
+        return math.exp(float(u[0] - u[1]))
 
     def is_target(self, z: Mapping[str, Any]) -> bool:
-        return dict(z) == self.target
+        return dict(z) == self._target
 
     @cached_property
     def grid(self) -> tuple[list[Point], FloatArray]:  # m fidelities, Z (m, p)
@@ -160,7 +171,7 @@ class Capital:
     unit: Literal["targets", "seconds", "cost"]
 
     def __post_init__(self) -> None:
-        amount = _number(self.amount, "The budget")
+        amount = finite_number(self.amount, "The budget")
         if amount <= 0:
             raise InvalidInput(f"The budget must be positive; got {self.amount!r}.")
         object.__setattr__(self, "amount", amount)

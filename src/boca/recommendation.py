@@ -8,8 +8,8 @@ import numpy as np
 
 from boca.problem import Problem
 from boca.space import Point
-from boca.surrogate import Surrogate, key
-from boca.trial import History
+from boca.surrogate import Surrogate
+from boca.trial import History, point_key
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,15 @@ def recommend(problem: Problem, history: History, strategy: object) -> Recommend
     """
     if not history.complete:
         return None
-    surrogate = getattr(strategy, "surrogate", Surrogate())
+    own = getattr(strategy, "surrogate", None)
+    surrogate = own if isinstance(own, Surrogate) else Surrogate()
     model = surrogate.model(
         problem,
         History([t for t in history if t.state != "running"]) if history.running else history,
         np.random.default_rng(0),
-        hyperparameters=getattr(strategy, "hyperparameters", None),
+        hyperparameters=getattr(strategy, "hyperparameters", None) if surrogate is own else None,
     )
-    candidates = list({key(t.x): t.x for t in history.complete}.values())
+    candidates = list({point_key(t.x): t.x for t in history.complete}.values())
     mu, sigma = model.moments(problem.space.to_unit(candidates))
     best = int(np.argmax(mu - sigma))
     x = candidates[best]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from boca.errors import InvalidInput, ObjectiveFailed
+from boca.errors import BocaError, InvalidInput, ObjectiveFailed, RunStopped
 from boca.optimizer import Optimizer
 from boca.problem import Capital, CostFunction, Problem
 from boca.recommendation import Recommendation
@@ -16,7 +16,7 @@ from boca.space import Point, Space
 from boca.strategies import Strategy
 from boca.trial import History, Trial
 
-_HOPELESS = 5  # failures at the very beginning after which the objective, not the point, is to blame
+_HOPELESS = 5  # failures in a row from the first trial on
 
 
 @dataclass(frozen=True)
@@ -92,47 +92,70 @@ def _run(
     if budget is None and stop is None:
         raise InvalidInput("A run needs an end: give budget=boca.targets(30), or stop=, or both.")
     optimizer = Optimizer(problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name)
-    while (trial := optimizer.ask()) is not None:
-        _evaluate(objective, optimizer, trial)
-        if stop is not None and stop(optimizer.history):
-            break
+    error: Exception | None = None
+    try:
+        while (trial := optimizer.ask()) is not None:
+            error = _evaluate(objective, optimizer, trial)
+            _give_up_if_hopeless(optimizer, error, at_least=_HOPELESS)
+            if stop is not None and stop(optimizer.history):
+                break
+    except KeyboardInterrupt:
+        if not optimizer.history.complete:
+            raise
+        # what was paid for is worth more than a traceback
+        return result(optimizer, "The run was interrupted; a trial that was running then has no result.")
+    except RunStopped:
+        raise
+    except Exception as unexpected:
+        message = f"The run ended after {len(optimizer.history)} trials with {unexpected!r}; see .result for the rest."
+        raise RunStopped(message, result(optimizer)) from unexpected
+    _give_up_if_hopeless(optimizer, error, at_least=1)
     return result(optimizer)
 
 
-def _evaluate(objective: Callable[..., float], optimizer: Optimizer, trial: Trial) -> None:
-    """Call the objective and tell what came of it."""
+def _evaluate(objective: Callable[..., float], optimizer: Optimizer, trial: Trial) -> Exception | None:
+    """Call the objective and tell what came of it; return what made the trial fail, if anything did."""
     arguments = (dict(trial.x), dict(trial.z)) if optimizer.problem.fidelity else (dict(trial.x),)
     began = time.perf_counter()
     try:
         value = objective(*arguments)
     except Exception as error:
-        optimizer.fail(trial, "".join(traceback.format_exception_only(error)).strip())
-        if len(optimizer.history) >= _HOPELESS and not optimizer.history.complete:
-            raise ObjectiveFailed(
-                f"The objective failed on each of the first {len(optimizer.history)} trials, "
-                f"the last time at x={trial.x!r}, z={trial.z!r}: {error!r}"
-            ) from error
-        return
+        reason = "".join(traceback.format_exception_only(error)).strip()
+        optimizer.fail(trial, reason, seconds=time.perf_counter() - began)
+        return error
     took = time.perf_counter() - began
     try:
         optimizer.tell(trial, value, seconds=took)
     except InvalidInput as error:
-        optimizer.fail(trial, f"The objective returned {value!r}: {error}")
-        if len(optimizer.history) >= _HOPELESS and not optimizer.history.complete:
-            raise ObjectiveFailed(
-                f"The objective returned no finite number on any of the first {len(optimizer.history)} trials, "
-                f"the last time {value!r} at x={trial.x!r}, z={trial.z!r}."
-            ) from error
+        optimizer.fail(trial, f"The objective returned {value!r}: {error}", seconds=took)
+        return error
+    return None
 
 
-def result(optimizer: Optimizer) -> Result:
+def _give_up_if_hopeless(optimizer: Optimizer, error: Exception | None, *, at_least: int) -> None:
+    """Raise if so many trials all failed: then the objective, not the point, is to blame."""
+    history = optimizer.history
+    if len(history) >= at_least and all(trial.state == "failed" for trial in history):
+        last = history[-1]
+        raise ObjectiveFailed(
+            f"The objective failed on every one of {len(history)} trials, the last time at x={last.x!r}, "
+            f"z={last.z!r} with: {last.reason}",
+            result(optimizer),
+        ) from error
+
+
+def result(optimizer: Optimizer, *warnings: str) -> Result:
     """Return what a study has found so far."""
     best = optimizer.best
+    try:
+        recommendation = optimizer.recommend()
+    except BocaError as error:  # a recommendation that fails must not cost the results
+        recommendation, warnings = None, (*warnings, f"There is no recommendation: {error}")
     return Result(
         x=None if best is None else dict(best.x),
         value=None if best is None else best.value,
-        recommendation=optimizer.recommend(),
+        recommendation=recommendation,
         history=optimizer.history,
         spent=optimizer.spent,
-        warnings=tuple(optimizer.warnings()),
+        warnings=(*warnings, *optimizer.warnings),
     )

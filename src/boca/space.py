@@ -26,8 +26,10 @@ _WIDEST_INT = 2**52  # beyond this, or on a log scale beyond the next, neighbour
 _LARGEST_LOG_INT = 2**45
 
 
-def _number(value: object, what: str) -> float:
-    """Return a finite float, or say what was wrong with the value."""
+def finite_number(value: object, what: str) -> float:
+    """Return a finite float, or say what was wrong with the value; an array of one number is a number."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()
     if isinstance(value, bool | str | bytes) or value is None:
         raise InvalidInput(f"{what} must be a finite number; got {value!r}.")
     try:
@@ -39,14 +41,14 @@ def _number(value: object, what: str) -> float:
     return number
 
 
-def _integer(value: object, what: str) -> int:
+def whole_number(value: object, what: str) -> int:
     """Return an int; a float without fraction counts as one."""
     if isinstance(value, bool):
         raise InvalidInput(f"{what} must be an integer; got {value!r}.")
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        number = _number(value, what)
+        number = finite_number(value, what)
     if number != int(number):
         raise InvalidInput(f"{what} must be an integer; got {value!r}.")
     return int(number)
@@ -73,8 +75,8 @@ class Float:
     log: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", _number(self.low, "Float low"))
-        object.__setattr__(self, "high", _number(self.high, "Float high"))
+        object.__setattr__(self, "low", finite_number(self.low, "Float low"))
+        object.__setattr__(self, "high", finite_number(self.high, "Float high"))
         _check_bounds(self.low, self.high, self.log, "Float")
         if not math.isfinite(self.high - self.low):
             raise InvalidInput(f"Float needs a finite width; got low={self.low!r}, high={self.high!r}. Rescale it.")
@@ -85,7 +87,7 @@ class Float:
         return
 
     def validate(self, value: object, what: str) -> float:
-        number = _number(value, what)
+        number = finite_number(value, what)
         if not self.low <= number <= self.high:
             raise InvalidInput(f"{what} must lie in [{self.low!r}, {self.high!r}]; got {value!r}.")
         return number
@@ -120,8 +122,8 @@ class Int:
     log: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", _integer(self.low, "Int low"))
-        object.__setattr__(self, "high", _integer(self.high, "Int high"))
+        object.__setattr__(self, "low", whole_number(self.low, "Int low"))
+        object.__setattr__(self, "high", whole_number(self.high, "Int high"))
         _check_bounds(self.low, self.high, self.log, "Int")
         if max(self.high - self.low, -self.low, self.high) > (_LARGEST_LOG_INT if self.log else _WIDEST_INT):
             limit = "2**45 on a log scale" if self.log else "2**52"
@@ -134,7 +136,7 @@ class Int:
         return self.high - self.low + 1
 
     def validate(self, value: object, what: str) -> int:
-        number = _integer(value, what)
+        number = whole_number(value, what)
         if not self.low <= number <= self.high:
             raise InvalidInput(f"{what} must lie in [{self.low}, {self.high}]; got {value!r}.")
         return number
@@ -171,7 +173,7 @@ class Choice:
     def __init__(self, choices: Sequence[Any]) -> None:
         if isinstance(choices, str) or not isinstance(choices, Sequence):
             raise InvalidInput(f"Choice needs a list of options; got {choices!r}.")
-        options = tuple(choices)
+        options = tuple(option.item() if isinstance(option, np.generic) else option for option in choices)
         for option in options:
             if option is not None and not isinstance(option, str | bool | int | float):
                 raise InvalidInput(
@@ -278,9 +280,10 @@ class Space(Mapping[str, Parameter]):
         return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
 
     @property
-    def size(self) -> float:
+    def size(self) -> int | float:
         """How many points there are; infinite as soon as one parameter is a Float."""
-        return math.prod(math.inf if p.levels is None else p.levels for p in self.values())
+        levels = [p.levels for p in self.values()]
+        return math.inf if None in levels else math.prod(level for level in levels if level is not None)
 
     def points(self) -> FloatArray:  # (size, d)
         """Return every point of a finite space, in unit coordinates."""

@@ -9,8 +9,7 @@ import numpy as np
 from boca.cost import Costs, amount
 from boca.problem import Budget, Problem
 from boca.space import Choice, FloatArray, Point
-from boca.surrogate import barred, key, occupied
-from boca.trial import History, Suggestion
+from boca.trial import History, Suggestion, barred, occupied, point_key
 
 Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or along one scrambled Sobol sequence, which leaves smaller holes."""
@@ -85,14 +84,14 @@ def random_point(
         else:
             u = rng.random(len(problem.space))
         x = problem.space.from_unit(problem.space.snap(u[None, :])[0])
-        if key(x) not in bad and (key(x), key(z)) not in taken:
+        if point_key(x) not in bad and (point_key(x), point_key(z)) not in taken:
             return x, z
         first = first or x
     if problem.space.size <= _LISTABLE:  # a small space, nearly all of it out: look at every point
         everything = [problem.space.from_unit(u) for u in rng.permutation(problem.space.points())]
         for fidelity in [z, *by_preference(problem, costs)]:
             for x in everything:
-                if key(x) not in bad and (key(x), key(fidelity)) not in taken:
+                if point_key(x) not in bad and (point_key(x), point_key(fidelity)) not in taken:
                     return x, fidelity
     return first or {}, z
 

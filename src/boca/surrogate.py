@@ -27,7 +27,7 @@ from boca.gp import fit as gp_fit
 from boca.gp.kernels import Profile
 from boca.gp.model import GP, Section
 from boca.problem import Problem
-from boca.space import FloatArray
+from boca.space import FloatArray, finite_number
 from boca.trial import History, sign
 
 
@@ -51,6 +51,8 @@ class Surrogate:
     def __post_init__(self) -> None:
         one_of(self.kernel, get_args(Profile), "kernel")
         one_of(self.mean, ("gls", "median"), "mean")
+        if self.starts < 0:
+            raise InvalidInput(f"starts must not be negative; got {self.starts!r}.")
         if self.refit_every is not None and self.refit_every < 1:
             raise InvalidInput(f"refit_every must be at least 1, or None; got {self.refit_every!r}.")
 
@@ -70,7 +72,7 @@ class Surrogate:
         """Return the GP after this history; it needs at least one complete trial."""
         if hyperparameters is not None:
             return self._fixed(problem, history, hyperparameters)
-        encoding = self._encoding(problem, self.kernel)
+        encoding = Encoding(problem, self.kernel, self.fidelity_kernel)
         scores = history.scores(problem.direction)
         X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
         record = last_fit(history)
@@ -85,11 +87,12 @@ class Surrogate:
         mean = None if self.mean == "gls" else float(np.median(y))
         return Model(problem, encoding, standard, data, kappa0, h, eta2, mean, record if refit else None)
 
-    def _encoding(self, problem: Problem, kernel: Profile) -> Encoding:
-        encoding = Encoding(problem, kernel, self.fidelity_kernel)
+    def check(self, problem: Problem, hyperparameters: Mapping[str, Any] | None) -> None:
+        """Refuse what does not fit the problem, before anything is paid for."""
+        if hyperparameters is not None:
+            _checked(problem, hyperparameters, has_h_z=self.fidelity_kernel is None)
         if self.fidelity_kernel is not None:
-            encoding.check_fidelity_kernel()
-        return encoding
+            Encoding(problem, self.kernel, self.fidelity_kernel).check_fidelity_kernel()
 
     def _is_due(self, record: Mapping[str, Any], history: History) -> bool:
         if self.refit_every is not None:
@@ -132,7 +135,7 @@ class Surrogate:
 
     def _fixed(self, problem: Problem, history: History, given: Mapping[str, Any]) -> Model:
         kappa0, eta2, mean, h = _checked(problem, given, has_h_z=self.fidelity_kernel is None)
-        encoding = self._encoding(problem, "se")
+        encoding = Encoding(problem, "se", self.fidelity_kernel)
         X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
         y = history.scores(problem.direction)
         data = Data(X, y, _noise(history, 1.0), encoding.pending(history))
@@ -164,18 +167,24 @@ def _noise(history: History, scale: float) -> FloatArray | None:  # (n,)
 def _checked(problem: Problem, given: Mapping[str, Any], *, has_h_z: bool) -> tuple[float, float, float, FloatArray]:
     """Return kappa0, eta2, mean and all bandwidths of a mapping that a user wrote."""
     sizes = {"h_x": len(problem.space)} | ({"h_z": len(problem.fidelity)} if has_h_z else {})
+    optional = {"h_z"} if not (has_h_z and problem.fidelity) else set()
     wanted = {"kappa0", "eta2", "mean", *sizes}
-    if set(given) - {"h_z"} != wanted - {"h_z"} or (problem.fidelity and has_h_z and "h_z" not in given):
-        raise InvalidInput(f"hyperparameters must have the keys {sorted(wanted)}; got {sorted(given)}.")
-    h = np.concatenate([np.atleast_1d(np.asarray(given.get(key, []), dtype=float)) for key in sizes])
-    if len(h) != sum(sizes.values()):
-        raise InvalidInput(f"hyperparameters need one bandwidth a parameter, {sizes}; got {dict(given)!r}.")
-    kappa0, eta2, mean = (float(given[key]) for key in ("kappa0", "eta2", "mean"))
-    if not (kappa0 > 0 and eta2 >= 0 and np.all(h > 0) and np.all(np.isfinite([kappa0, eta2, mean, *h]))):
-        raise InvalidInput(
-            f"hyperparameters need kappa0 > 0, eta2 >= 0, bandwidths > 0, all finite; got {dict(given)!r}."
-        )
-    return kappa0, eta2, mean, h
+    if not isinstance(given, Mapping) or set(given) - optional != wanted - optional:
+        raise InvalidInput(f"hyperparameters must be a mapping with the keys {sorted(wanted)}; got {given!r}.")
+    kappa0, eta2, mean = (
+        finite_number(given[name], f"hyperparameters[{name!r}]") for name in ("kappa0", "eta2", "mean")
+    )
+    h: list[float] = []
+    for name, size in sizes.items():
+        values = np.atleast_1d(given.get(name, [])).tolist()
+        if len(values) != size:
+            raise InvalidInput(
+                f"hyperparameters[{name!r}] must have {size} bandwidths, one a parameter; got {values!r}."
+            )
+        h += [finite_number(value, f"hyperparameters[{name!r}]") for value in values]
+    if not (kappa0 > 0 and eta2 >= 0 and all(value > 0 for value in h)):
+        raise InvalidInput(f"hyperparameters need kappa0 > 0, eta2 >= 0 and bandwidths > 0; got {dict(given)!r}.")
+    return kappa0, eta2, mean, np.array(h)
 
 
 @dataclass(frozen=True)
@@ -311,21 +320,3 @@ class Promise:
         gradient = np.zeros_like(U)
         gradient[:, encoding.x_numeric] = by_feature[:, : len(encoding.x_numeric)]
         return value, gradient
-
-
-def occupied(history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Return the (x, z) that are out: no other trial shall repeat them while another point exists."""
-    return {(key(t.x), key(t.z)) for t in history.running}
-
-
-def barred(history: History) -> set[tuple[Any, ...]]:
-    """Return the x at which three trials failed."""
-    failures: dict[tuple[Any, ...], int] = {}
-    for trial in history.finished:
-        if trial.state == "failed":
-            failures[key(trial.x)] = failures.get(key(trial.x), 0) + 1
-    return {x for x, count in failures.items() if count >= 3}
-
-
-def key(point: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(point.values())

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
+from boca.errors import BocaError
 from boca.problem import Direction, Problem
 from boca.space import FloatArray, Point
 
@@ -122,7 +123,10 @@ class History(Sequence[Trial]):
 
     def to_dataframe(self) -> Any:
         """Return a pandas table, one row a trial; x and z as columns `x.NAME`, `z.NAME`."""
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise BocaError("History.to_dataframe needs pandas; install it, or read the trials one by one.") from error
 
         rows = [
             {
@@ -148,3 +152,22 @@ def _when_told(trial: Trial) -> int:
 
 def _prefixed(prefix: str, point: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{prefix}.{name}": value for name, value in point.items()}
+
+
+def occupied(history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Return the (x, z) that are out: no other trial shall repeat them while another point exists."""
+    return {(point_key(t.x), point_key(t.z)) for t in history.running}
+
+
+def barred(history: History) -> set[tuple[Any, ...]]:
+    """Return the x at which three trials failed."""
+    failures: dict[tuple[Any, ...], int] = {}
+    for trial in history.finished:
+        if trial.state == "failed":
+            failures[point_key(trial.x)] = failures.get(point_key(trial.x), 0) + 1
+    return {x for x, count in failures.items() if count >= 3}
+
+
+def point_key(point: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return a point as something that a set can hold."""
+    return tuple(point.values())

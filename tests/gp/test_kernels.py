@@ -235,5 +235,5 @@ def test_a_kernel_on_fidelities_by_name_sees_the_users_own_units():
         for j, (y, w) in enumerate(zip((0.1, 0.1, 0.4), zs, strict=True)):
             expected = math.exp(-(((x - y) / 0.3) ** 2) / 2.0) * (1.0 + min(z["N"], w["N"]) / 1000.0)
             expected *= 1.0 if z["s"] == w["s"] else 0.5
-            assert K[i, j] == pytest.approx(expected, rel=1e-12)
+            assert K[i, j] == pytest.approx(expected / 2.0, rel=1e-12)  # 2 is the user's variance at the target
     np.testing.assert_allclose(encoding.kernel.diagonal(F), np.diagonal(K), rtol=1e-12)

@@ -148,11 +148,8 @@ def test_a_kernel_that_vanishes_at_a_fidelity_is_refused_before_its_gap_is_nough
         return (p["a"] - zero[0]) * (q["a"] - zero[0]) + (p["b"] - zero[1]) * (q["b"] - zero[1])
 
     strategy = boca.Boca(surrogate=boca.Surrogate(fidelity_kernel=kernel))
-    optimizer = boca.Optimizer(problem, budget=boca.targets(8), strategy=strategy, seed=0)
-    for i in range(6):
-        optimizer.add({"x": i / 5, "y": i % 4}, {"a": 0.5 + i / 10, "b": 0.6}, float(i), cost=2.0)
     with pytest.raises(boca.BocaError, match="fidelity_kernel"):
-        optimizer.ask()
+        boca.Optimizer(problem, budget=boca.targets(8), strategy=strategy, seed=0)
 
 
 # Threshold and filter, by hand --------------------------------------------------------------------------------------

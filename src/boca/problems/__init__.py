@@ -11,7 +11,7 @@ from collections.abc import Callable
 from boca.errors import InvalidInput
 from boca.problems import gp_samples, synthetic
 from boca.problems.benchmark import Benchmark
-from boca.space import _integer
+from boca.space import whole_number
 
 __all__ = ["Benchmark", "get", "names"]
 
@@ -39,7 +39,7 @@ def get(name: str, *, seed: int = 0) -> Benchmark:
     """
     if name not in names():
         raise InvalidInput(f"A problem's name must be one of {', '.join(names())}; got {name!r}.")
-    number = _integer(seed, "seed")
+    number = whole_number(seed, "seed")
     if number < 0:
         raise InvalidInput(f"seed must not be negative; got {seed!r}.")
     return _REGISTRY[name](number)

@@ -12,8 +12,8 @@ from boca.cost import costs
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
 from boca.start import by_preference
-from boca.surrogate import Model, barred, key, occupied
-from boca.trial import History, Suggestion
+from boca.surrogate import Model
+from boca.trial import History, Suggestion, barred, occupied, point_key
 
 
 @runtime_checkable
@@ -42,8 +42,8 @@ def first_free(
 
     def usable(candidates: Iterable[tuple[FloatArray, Point]]) -> tuple[FloatArray, Point] | None:
         for u, z in candidates:
-            x = key(problem.space.from_unit(u))
-            if x not in bad and (x, key(z)) not in taken:
+            x = point_key(problem.space.from_unit(u))
+            if x not in bad and (x, point_key(z)) not in taken:
                 return u, z
         return None
 

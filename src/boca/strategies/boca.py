@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from boca import acquisition
 from boca.cost import Costs, costs
-from boca.errors import InvalidInput, one_of
+from boca.errors import InvalidInput, instance_of, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
@@ -85,6 +85,7 @@ class Boca:
     """A GP that is known: nothing is fitted, standardised or shrunk."""
 
     def __post_init__(self) -> None:
+        instance_of(self.surrogate, Surrogate, "surrogate")
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
         one_of(self.start_design, get_args(Design), "start_design")
         one_of(self.start_fidelities, get_args(Fidelities), "start_fidelities")
@@ -115,6 +116,10 @@ class Boca:
             theorem=theorem,
             hyperparameters=hyperparameters,
         )
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that the settings do not fit."""
+        self.surrogate.check(problem, self.hyperparameters)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         price = costs(problem, history)

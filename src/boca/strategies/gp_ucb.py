@@ -13,7 +13,7 @@ import numpy as np
 
 from boca import acquisition
 from boca.cost import costs
-from boca.errors import one_of
+from boca.errors import instance_of, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.start import random_start
@@ -31,7 +31,12 @@ class GPUCB:
     hyperparameters: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        instance_of(self.surrogate, Surrogate, "surrogate")
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that the settings do not fit."""
+        self.surrogate.check(problem, self.hyperparameters)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         starting = random_start(
