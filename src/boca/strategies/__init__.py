@@ -1,9 +1,9 @@
 """Strategies: one paper, one file.  A strategy is a pure function of problem, history, budget and a random stream."""
 
 from boca.strategies.base import Strategy
-from boca.strategies.boca import Boca
+from boca.strategies.boca import Boca, Theorem
 from boca.strategies.gp_ei import GPEI
 from boca.strategies.gp_ucb import GPUCB
 from boca.strategies.random import RandomSearch
 
-__all__ = ["GPEI", "GPUCB", "Boca", "RandomSearch", "Strategy"]
+__all__ = ["GPEI", "GPUCB", "Boca", "RandomSearch", "Strategy", "Theorem"]

@@ -127,7 +127,7 @@ class Boca:
             problem, history, budget, rng, price, design=self.start_design, fidelities=self.start_fidelities
         )
         if starting is not None:
-            if not self._is_last(problem, budget, price, starting.z, reserve=price.target):
+            if not self._is_last(problem, history, budget, price, starting.z, reserve=price.target):
                 return starting
             if not history.complete:  # the budget buys one target query, and there is nothing to learn from
                 return start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
@@ -137,7 +137,7 @@ class Boca:
         decision = Decision(self, problem, history, price, model.shrunk(shrink))
         ranked = decision.rank(rng)
         u, z = first_free(problem, history, ranked, decision.fidelity)
-        if self._is_last(problem, budget, price, z):
+        if self._is_last(problem, history, budget, price, z):
             return self._final(problem, history, rng)
         if self.improve_at_target and problem.is_target(z) and decision.target_queries % 2 == 0:
             return self._improve(problem, history, rng, model, decision, u)
@@ -147,15 +147,25 @@ class Boca:
         return self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters, force_refit=refit)
 
     def _is_last(
-        self, problem: Problem, budget: Budget, price: Costs, z: Point, *, reserve: float | None = None
+        self,
+        problem: Problem,
+        history: History,
+        budget: Budget,
+        price: Costs,
+        z: Point,
+        *,
+        reserve: float | None = None,
     ) -> bool:
         """Whether buying z would leave too little for one more target query, where there was enough for one.
 
         The reserve is pessimistic where costs are learned; not so in the start, which is cheap and teaches them.
         """
-        reserve = price.pessimistic(problem.target) if reserve is None else reserve
-        can_reserve = self.reserve_last and math.isfinite(budget.total) and budget.total >= reserve
-        return can_reserve and budget.left - price.pessimistic(z) < reserve * (1.0 - 1e-9)
+        if not self.reserve_last or not math.isfinite(budget.total):
+            return False
+        least = (price.pessimistic(problem.target) if reserve is None else reserve) * (1.0 - 1e-9)
+        if budget.left < least and not any(problem.is_target(trial.z) for trial in history):
+            return False  # the target is out of reach: cheaper queries still teach something about it
+        return budget.left - price.pessimistic(z) < least
 
     def _improve(
         self,
