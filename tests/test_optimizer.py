@@ -994,3 +994,65 @@ def test_a_learned_cost_does_not_end_a_study_with_its_money_unspent(budget, seed
         opt.tell(trial, (trial.x["a"] - 0.3) ** 2, seconds=trial.z["n"] / 1000 * math.exp(0.2 * rng.standard_normal()))
     assert opt.best is not None
     assert opt.spent > 5.0 if budget != boca.targets(3) else opt.spent > 3.0
+
+
+@pytest.mark.parametrize(
+    "fidelity",
+    [Space(s=Choice(["cheap", "dear"])), Space(s=Float(0.0, 1.0)), Space(s=Int(0, 10)), Space(s=Float(-3, -1))],
+)
+def test_with_an_unknown_cost_every_kind_of_fidelity_is_tried(fidelity):
+    """Nothing can be learned of a cost that is assumed to be the same everywhere and so never met."""
+    problem = Problem(Space(a=Float(0.0, 1.0)), fidelity, target={"s": "dear"} if "dear" in str(fidelity) else None)
+    opt = Optimizer(problem, budget=targets(15), seed=0)
+    while (trial := opt.ask()) is not None:
+        opt.tell(trial, -((trial.x["a"] - 0.3) ** 2), seconds=1.0 if problem.is_target(trial.z) else 0.05)
+    assert sum(not problem.is_target(t.z) for t in opt.history) >= 3
+    assert opt.best is not None
+
+
+def test_a_told_cost_is_the_time_where_no_cost_is_declared():
+    opt = Optimizer(Problem(Space(a=Float(0.0, 1.0)), Space(n=Int(1, 10))), budget=seconds(100), seed=0)
+    for _ in range(3):
+        trial = opt.ask()
+        opt.tell(trial, trial.x["a"], cost=float(trial.z["n"]))
+    assert [t.seconds for t in opt.history] == [float(t.z["n"]) for t in opt.history]
+    assert opt.spent >= sum(t.z["n"] for t in opt.history)
+
+
+def test_a_point_that_is_queued_twice_is_not_out_twice():
+    opt = Optimizer(Problem(Space(a=Float(0.0, 1.0))), budget=targets(10), seed=0)
+    opt.enqueue({"a": 0.5})
+    opt.enqueue({"a": 0.5})
+    first, second = opt.ask(2)
+    assert first.x == {"a": 0.5} != second.x
+    opt.tell(first, 1.0)
+    assert opt.ask().x == {"a": 0.5}
+
+
+def test_before_the_first_result_a_budget_in_seconds_limits_what_is_out():
+    for budget in (seconds(5), 5.0):
+        opt = Optimizer(Problem(Space(a=Float(0.0, 1.0)), Space(n=Int(1, 100))), budget=budget, seed=0)
+        assert len(opt.ask(100)) == 32
+        assert opt.ask() is None
+
+
+def test_what_a_user_does_to_what_tell_returns_does_not_change_the_study():
+    opt = optimizer()
+    done = opt.tell(opt.ask(), 1.0)
+    done.x.clear()
+    done.why["phase"] = "mine"
+    assert opt.history[0].x
+    assert opt.history[0].phase == "start"
+
+
+def test_the_scale_of_a_kernel_on_fidelities_does_not_matter():
+    problem = Problem(Space(a=Float(0.0, 1.0)), Space(n=Float(0.0, 1.0)), cost=lambda z: 0.1 + z["n"])
+
+    def asked(scale):
+        kernel = boca.Surrogate(fidelity_kernel=lambda a, b: scale * np.exp(-(((a["n"] - b["n"]) / 0.5) ** 2)))
+        opt = Optimizer(problem, budget=targets(6), strategy=Boca(surrogate=kernel), seed=0)
+        while (trial := opt.ask()) is not None:
+            opt.tell(trial, -((trial.x["a"] - 0.3) ** 2) + 0.1 * trial.z["n"])
+        return [(t.x, t.z) for t in opt.history]
+
+    assert asked(1.0) == asked(1024.0) == asked(2.0**-10)
