@@ -138,7 +138,10 @@ class Optimizer:
         long the evaluation took, by default the time since the ask: say it where several trials are out.
         """
         running = self._running(trial)
-        result = finite_number(value, "value")
+        try:
+            result = finite_number(value, "value")
+        except InvalidInput as error:
+            raise InvalidInput(f"{error} Nothing was changed; opt.fail(trial, reason) gives a trial up.") from None
         finished = self._finished(running, cost, seconds)
         variance = None if noise is None else _not_negative(noise, "noise")
         done = replace(finished, state="complete", value=result, noise=variance, told=self._storage.next_event())
