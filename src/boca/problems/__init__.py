@@ -1,4 +1,4 @@
-"""Problems with a known answer, to try a method on and to compare methods with.
+"""Problems to try a method on and to compare methods with: seven with a known answer, and the real ones of the paper.
 
 A problem is a function from a seed to a `Benchmark`.  To add one, write that function in a file of its own
 and give it a line below; whatever it needs beyond NumPy it imports when it is called.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from boca.errors import InvalidInput
-from boca.problems import gp_samples, synthetic
+from boca.problems import gp_samples, newsgroups, supernova, synthetic
 from boca.problems.benchmark import Benchmark
 from boca.space import whole_number
 
@@ -23,6 +23,9 @@ _REGISTRY: dict[str, Callable[[int], Benchmark]] = {
     "hartmann6": synthetic.hartmann6,
     "borehole": synthetic.borehole,
     "branin": synthetic.branin,
+    "supernova": supernova.supernova,
+    "newsgroups": newsgroups.newsgroups,
+    "newsgroups-small": newsgroups.newsgroups_small,
 }
 
 
