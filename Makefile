@@ -15,7 +15,7 @@ export BOCA_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports unit test-slow bench overhead oracle clean
+.PHONY: help demo test lint types imports unit test-slow bench paper overhead oracle clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -52,9 +52,19 @@ unit: $(VENV)/.dev           ## the tests, on two cores
 test-slow: $(VENV)/.dev      ## the tests that take minutes
 	$(BIN)/python -m pytest -n 2 -m slow
 
-bench: $(VENV)/.dev          ## simple regret of every method on every problem (hours)
-	$(BIN)/python -m boca.bench run --out bench-results
-	$(BIN)/python -m boca.bench table bench-results
+bench: $(VENV)/.dev          ## simple regret of every method on the synthetic problems (hours)
+	$(BIN)/boca bench run --out bench-results
+	$(BIN)/boca bench table bench-results
+	$(BIN)/boca bench figures bench-results
+
+paper: $(VENV)/.dev          ## the experiments of the paper, with tables and figures (many hours; needs the data)
+	$(BIN)/boca bench run --out paper-results
+	$(BIN)/boca bench run --problem supernova --seeds 10 --jobs 1 --out paper-results \
+	  --method boca --method gp-ucb --method gp-ei --method mf-gp-ucb --method mf-sko
+	$(BIN)/boca bench run --problem newsgroups-small --seeds 5 --jobs 1 --out paper-results \
+	  --method boca --method gp-ucb --method gp-ei
+	$(BIN)/boca bench table paper-results
+	$(BIN)/boca bench figures paper-results
 
 overhead: $(ORACLE)/.done     ## seconds a suggestion, beside scikit-learn and BoTorch in the same run
 	$(ORACLE)/bin/python benchmarks/overhead.py
@@ -72,4 +82,4 @@ $(ORACLE)/.done: pyproject.toml
 	@touch $@
 
 clean:           ## remove what make created
-	rm -rf $(VENV) $(ORACLE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results demo.png
+	rm -rf $(VENV) $(ORACLE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis bench-results paper-results demo.png

@@ -10,7 +10,17 @@ import pytest
 
 import boca
 
-HEAVY = ("scipy.stats", "scipy.optimize", "scipy.interpolate", "sklearn", "matplotlib", "pandas", "rich", "pytest")
+HEAVY = (
+    "scipy.stats",
+    "scipy.optimize",
+    "scipy.interpolate",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "typer",
+    "rich",
+    "pytest",
+)
 
 
 def modules_after(code):
@@ -28,6 +38,7 @@ def test_importing_leaves_the_heavy_parts_unimported():
     assert "boca.problems" not in loaded
     assert "boca.testing" not in loaded
     assert "boca.bench" not in loaded
+    assert "boca.cli" not in loaded
 
 
 def test_defining_a_study_leaves_the_heavy_parts_unimported():

@@ -1,13 +1,11 @@
-"""Run cells, one problem with one method and one seed each, and keep every finished one as a line of JSON.
+"""Run cells, one problem with one method and one seed each, and keep a record of every finished one.
 
-Only the parent process writes, a whole line at a time, and the line is on the disk before the next cell counts as
-done: whatever is killed, the same command goes on with the cells that are missing.  One process a directory.
+Only the parent process writes: whatever is killed, the same command goes on with the cells that are missing.  One
+process a directory.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import multiprocessing
 import os
 import signal
@@ -21,25 +19,22 @@ from dataclasses import dataclass
 from itertools import accumulate
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 import boca
 from boca.bench import methods
+from boca.bench.records import Record, append, cut_torn_line, path_of, read
 from boca.errors import InvalidInput
 from boca.optimizer import Optimizer
 from boca.problems import Benchmark
-from boca.trial import Trial, sign
-
-SHARES = (0.25, 0.5, 0.75, 1.0)
+from boca.trial import Trial
 
 # The second number of the noise stream.  Trial k draws from [seed, k], so it must lie beyond any trial number.
 _NOISE = 86_028_121
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-
-Record: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -50,17 +45,6 @@ class Cell:
     method: str
     seed: int
     learn: bool = False
-
-
-@dataclass(frozen=True)
-class Step:
-    """One query of a run; `value` is f without noise, and None away from the target."""
-
-    cost: float
-    spent: float
-    at_target: bool
-    value: float | None
-    overhead: float
 
 
 # One run ----------------------------------------------------------------------------------------------------------
@@ -77,8 +61,9 @@ def run_cell(cell: Cell) -> Record:
     optimizer = Optimizer(benchmark.problem, budget=benchmark.budget, strategy=strategy, seed=cell.seed)
     noise = np.random.default_rng([cell.seed, _NOISE])
     while (trial := optimizer.ask()) is not None:
-        optimizer.tell(trial, benchmark.observe(trial.x, trial.z, noise))
-    steps = trace(benchmark, optimizer.history)
+        asked = time.perf_counter()
+        value = benchmark.observe(trial.x, trial.z, noise)
+        optimizer.tell(trial, value, seconds=time.perf_counter() - asked)
     recommendation = optimizer.recommend()
     return {
         "problem": cell.problem,
@@ -88,99 +73,42 @@ def run_cell(cell: Cell) -> Record:
         "knows_gp": getattr(strategy, "hyperparameters", None) is not None,
         "strategy": repr(strategy),
         "version": boca.__version__,
+        "direction": benchmark.problem.direction,
         "capital": capital(benchmark),
+        "unit": "seconds" if benchmark.budget.unit == "seconds" else "cost",
         "optimum": benchmark.optimum,
-        "regret": simple_regret(benchmark, steps),
-        "recommendation_regret": None if recommendation is None else regret(benchmark, recommendation.x),
+        # without an optimum there is no regret to compute of it, and f may be dear: it is not run once more
+        "recommendation": None
+        if recommendation is None or benchmark.optimum is None
+        else benchmark.value(recommendation.x),
         "seconds": time.perf_counter() - began,
-        "trace": {
-            "cost": [s.cost for s in steps],
-            "spent": [s.spent for s in steps],
-            "at_target": [s.at_target for s in steps],
-            "value": [s.value for s in steps],
-            "overhead": [s.overhead for s in steps],
-        },
+        "trace": trace(benchmark, optimizer.history),
     }
 
 
-def trace(benchmark: Benchmark, trials: Sequence[Trial]) -> list[Step]:
-    """Return what a regret needs to know of every query, in order."""
+def trace(benchmark: Benchmark, trials: Sequence[Trial]) -> dict[str, list[Any]]:
+    """Return what a record keeps of every query, in order."""
     at_target = [benchmark.problem.is_target(t.z) for t in trials]
-    return [
-        Step(t.cost, spent, target, benchmark.value(t.x) if target else None, t.overhead)
-        for t, spent, target in zip(trials, accumulate(t.cost for t in trials), at_target, strict=True)
-    ]
+    paid = [(t.seconds or 0.0) + t.overhead if benchmark.budget.unit == "seconds" else t.cost for t in trials]
+    return {
+        "cost": [t.cost for t in trials],
+        "seconds": [t.seconds for t in trials],
+        "overhead": [t.overhead for t in trials],
+        "spent": list(accumulate(paid)),
+        "at_target": at_target,
+        "value": [_noiseless(benchmark, t) if target else None for t, target in zip(trials, at_target, strict=True)],
+    }
+
+
+def _noiseless(benchmark: Benchmark, trial: Trial) -> float | None:
+    """Return f(x); where there is no noise, it is what the run saw, and need not be paid for twice."""
+    return trial.value if benchmark.noise_variance == 0.0 else benchmark.value(trial.x)
 
 
 def capital(benchmark: Benchmark) -> float:
-    """Return the budget in cost units."""
+    """Return the budget in cost units, or in seconds where it is one of seconds."""
     unit = benchmark.problem.target_cost if benchmark.budget.unit == "targets" else 1.0
     return benchmark.budget.amount * unit
-
-
-def simple_regret(benchmark: Benchmark, steps: Sequence[Step]) -> list[float | None]:
-    """Return the regret of the best query at the target within each share of the capital; None before the first.
-
-    Cheaper fidelities do not count, however good: nobody asked for them.
-    """
-    total = capital(benchmark)
-    regrets: list[float | None] = []
-    for share in SHARES:
-        limit = share * total * (1.0 + 1e-9)  # sums of costs may miss a share by rounding
-        found = [_gap(benchmark, s.value) for s in steps if s.value is not None and s.spent <= limit]
-        regrets.append(min(found, default=None))
-    return regrets
-
-
-def regret(benchmark: Benchmark, x: dict[str, Any]) -> float:
-    """Return how far f(x) is from the optimum."""
-    return _gap(benchmark, benchmark.value(x))
-
-
-def _gap(benchmark: Benchmark, value: float) -> float:
-    """Return the distance from the optimum; below zero there is only the rounding of the optimum itself."""
-    optimum = math.nan if benchmark.optimum is None else benchmark.optimum
-    return max(0.0, sign(benchmark.problem.direction) * (optimum - value))
-
-
-# Files ------------------------------------------------------------------------------------------------------------
-
-
-def path_of(directory: Path, problem: str, method: str) -> Path:
-    """Return the file of all runs of one method on one problem."""
-    return directory / f"{problem}.{method}.jsonl".replace(":", "-")
-
-
-def read(path: Path) -> list[Record]:
-    """Return the finished runs in a file; a last line without its end is no finished run."""
-    if not path.exists():
-        return []
-    records = []
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
-        if not line.endswith(b"\n"):
-            continue
-        try:
-            records.append(json.loads(line))
-        except ValueError as error:
-            raise InvalidInput(f"Line {number} of {path} is not JSON ({error}): delete that line.") from error
-    return records
-
-
-def cut_torn_line(path: Path) -> None:
-    """Remove a last line that a killed process did not finish, so that the next one starts on a line of its own."""
-    if not path.exists():
-        return
-    with path.open("r+b") as file:
-        whole = file.read().rfind(b"\n") + 1
-        file.truncate(whole)
-
-
-def append(path: Path, record: Record) -> None:
-    """Write one line and return when it is on the disk."""
-    with path.open("ab") as file:
-        file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def missing(cells: Iterable[Cell], directory: Path) -> list[Cell]:
@@ -206,11 +134,13 @@ def missing(cells: Iterable[Cell], directory: Path) -> list[Cell]:
 
 
 def effort(cell: Cell) -> float:
-    """Return roughly how long a cell takes, in no unit: targets times dimensions times the method's own factor."""
+    """Return roughly how many seconds a cell takes: its budget where that is in seconds, else by size and method."""
     benchmark = methods.problem(cell.problem)(0)
+    if benchmark.budget.unit == "seconds":
+        return benchmark.budget.amount
     size = len(benchmark.problem.space) + len(benchmark.problem.fidelity)
     targets = capital(benchmark) / benchmark.problem.target_cost
-    return float(targets**1.5 * size * methods.EFFORT.get(cell.method, 1.0))
+    return float(0.003 * targets**1.5 * size * methods.EFFORT.get(cell.method, 1.0))
 
 
 def cheapest_first(cells: Iterable[Cell]) -> list[Cell]:

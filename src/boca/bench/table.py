@@ -1,96 +1,127 @@
-"""Finished runs as Markdown tables: regret at shares of the capital, and paired ratios against one method."""
+"""Finished runs as Markdown tables: what was reached at shares of the capital, and pairs against one method.
+
+With a known optimum that is the simple regret, and pairs are compared by the logarithm of its ratio; without one it is
+the best value, and pairs are compared by the difference.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
 
 from boca import problems
 from boca.bench import methods
-from boca.bench.runner import SHARES, Record, read
-from boca.errors import InvalidInput
+from boca.bench.records import SHARES, Record, Runs, bests, regret, regrets
+from boca.trial import sign
 
 STUCK = 0.1  # final regret above which a run has ended in the wrong place
 FLOOR = 1e-6  # regrets below it are equal: a logarithm would weigh rounding there
 
-# problem -> method -> seed -> the run
-Runs: TypeAlias = dict[str, dict[str, dict[int, Record]]]
-
-
-def load(directory: Path) -> Runs:
-    """Return all finished runs in a directory; of two runs of one cell, the first counts."""
-    runs: Runs = {}
-    for path in sorted(directory.glob("*.jsonl")):
-        for record in read(path):
-            by_seed = runs.setdefault(record["problem"], {}).setdefault(record["method"], {})
-            by_seed.setdefault(record["seed"], record)
-    if not runs:
-        raise InvalidInput(f"A table needs finished runs, files PROBLEM.METHOD.jsonl; there are none in {directory}.")
-    return runs
-
 
 def markdown(runs: Runs, *, reference: str) -> str:
     """Return both tables of every problem."""
-    parts = [_legend(reference)]
-    for problem in _in_order(runs, problems.names()):
-        by_method = runs[problem]
-        names = _in_order(by_method, tuple(methods.METHODS))
-        parts.append(f"### {problem}")
-        known = [name for name in names if any(run["knows_gp"] for run in by_method[name].values())]
-        if known:
-            parts.append(f"The true GP was known to {', '.join(known)}.")
-        parts.append(_regret_table([(name, list(by_method[name].values())) for name in names]))
-        if reference not in by_method:
-            parts.append(f"No runs of {reference} to pair with.")
-        elif len(names) > 1:
-            others = [(name, by_method[name]) for name in names if name != reference]
-            parts.append(_ratio_table(reference, by_method[reference], others))
+    with_optimum = [problem for problem in runs if has_optimum(runs[problem])]
+    parts = []
+    if with_optimum:
+        parts.append(_regret_legend(reference))
+    if len(with_optimum) < len(runs):
+        parts.append(_value_legend(reference))
+    parts.append(_common_legend())
+    for problem in in_order(runs, problems.names()):
+        parts += _problem(problem, runs[problem], reference)
     return "\n\n".join(parts)
 
 
-def _legend(reference: str) -> str:
-    return (
-        "Simple regret, the optimum minus the best noiseless f among queries at the target (z*), within each share of "
-        "the capital: mean ± standard error (median) over seeds. "
-        f"Stuck: runs that end above {STUCK:g}. Recommendation: regret of the recommended point at the end. "
-        'Overhead: milliseconds to choose a query. "none": runs without a query at z* by then, left out.\n\n'
-        f"Ratios: log10 of the regret over that of {reference} on the same seed, mean ± standard error; below zero is "
-        f'better than {reference}. Regrets are floored at {FLOOR:g} for it. "none": pairs of which one has no regret '
-        "yet, left out."
-    )
+def _problem(problem: str, by_method: Mapping[str, Mapping[int, Record]], reference: str) -> list[str]:
+    names = in_order(by_method, tuple(methods.METHODS))
+    parts = [f"### {problem}"]
+    known = [name for name in names if any(run["knows_gp"] for run in by_method[name].values())]
+    if known:
+        parts.append(f"The true GP was known to {', '.join(known)}.")
+    rows = [(name, list(by_method[name].values())) for name in names]
+    parts.append(_regret_table(rows) if has_optimum(by_method) else _value_table(rows))
+    if reference not in by_method:
+        parts.append(f"No runs of {reference} to pair with.")
+    elif len(names) > 1:
+        others = [(name, by_method[name]) for name in names if name != reference]
+        parts.append(_paired_table(reference, by_method[reference], others))
+    return parts
 
 
-def _in_order(names: Iterable[str], known: Sequence[str]) -> list[str]:
+def has_optimum(by_method: Mapping[str, Mapping[int, Record]]) -> bool:
+    """Whether the optimum of a problem is known: regret where it is, values where it is not."""
+    return all(run["optimum"] is not None for by_seed in by_method.values() for run in by_seed.values())
+
+
+def in_order(names: Iterable[str], known: Sequence[str]) -> list[str]:
     """Return names that the library knows in its own order, then the others by alphabet."""
     return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
-# Regret -----------------------------------------------------------------------------------------------------------
+def _regret_legend(reference: str) -> str:
+    return (
+        "Simple regret, the optimum minus the best noiseless f among queries at the target (z*), within each share of "
+        f"the capital: mean ± standard error (median) over seeds. Stuck: runs that end above {STUCK:g}. "
+        "Recommendation: regret of the recommended point at the end. Ratios: log10 of the regret over that of "
+        f"{reference} on the same seed, mean ± standard error; below zero is better than {reference}. Regrets are "
+        f"floored at {FLOOR:g} for it."
+    )
+
+
+def _value_legend(reference: str) -> str:
+    return (
+        "Where no optimum is known: the best f among queries at the target (z*), within each share of the capital, "
+        f"mean ± standard error (median) over seeds. Differences: how much better than {reference} on the same seed, "
+        f"mean ± standard error; above zero is better than {reference}."
+    )
+
+
+def _common_legend() -> str:
+    return (
+        "Overhead: seconds a run to choose its queries, and milliseconds a query. "
+        '"none": runs, or pairs, without a query at z* by then, left out.'
+    )
+
+
+# What was reached -------------------------------------------------------------------------------------------------
 
 
 def _regret_table(rows: Sequence[tuple[str, Sequence[Record]]]) -> str:
-    heads = ["method", "seeds", *_shares(), "stuck", "at z* / all", "recommendation", "overhead, ms"]
+    heads = ["method", "seeds", *_shares(), "stuck", "recommendation", "at z* of all queries", "overhead"]
     return _table(heads, [_regret_row(name, runs) for name, runs in rows])
 
 
 def _regret_row(name: str, runs: Sequence[Record]) -> list[str]:
-    by_share = zip(*(run["regret"] for run in runs), strict=True)
-    at_target = statistics.fmean(sum(run["trace"]["at_target"]) for run in runs)
-    queries = statistics.fmean(len(run["trace"]["cost"]) for run in runs)
-    overheads = [seconds for run in runs for seconds in run["trace"]["overhead"]]
+    by_run = [regrets(run) for run in runs]
     return [
         name,
         str(len(runs)),
-        *(_with_median(summary(regrets)) for regrets in by_share),
-        str(sum(run["regret"][-1] is not None and run["regret"][-1] > STUCK for run in runs)),
-        f"{at_target:.0f} / {queries:.0f}",
-        _with_median(summary(run["recommendation_regret"] for run in runs)),
-        f"{1e3 * statistics.fmean(overheads):.3g}" if overheads else "-",
+        *(_with_median(summary(at_share), ".2g") for at_share in zip(*by_run, strict=True)),
+        str(sum(final is not None and final > STUCK for *_, final in by_run)),
+        _with_median(summary(regret(run, run["recommendation"]) for run in runs), ".2g"),
+        *_efforts(runs),
     ]
+
+
+def _value_table(rows: Sequence[tuple[str, Sequence[Record]]]) -> str:
+    heads = ["method", "seeds", *_shares(), "at z* of all queries", "overhead"]
+    return _table(heads, [_value_row(name, runs) for name, runs in rows])
+
+
+def _value_row(name: str, runs: Sequence[Record]) -> list[str]:
+    by_share = zip(*(bests(run) for run in runs), strict=True)
+    return [name, str(len(runs)), *(_with_median(summary(s), ".5g") for s in by_share), *_efforts(runs)]
+
+
+def _efforts(runs: Sequence[Record]) -> list[str]:
+    at_target = statistics.fmean(sum(run["trace"]["at_target"]) for run in runs)
+    queries = statistics.fmean(len(run["trace"]["cost"]) for run in runs)
+    overhead = statistics.fmean(math.fsum(run["trace"]["overhead"]) for run in runs)
+    share = f" ({100 * at_target / queries:.0f} %)" if queries else ""
+    each = f" ({1e3 * overhead / queries:.2g} ms)" if queries else ""
+    return [f"{at_target:.0f} of {queries:.0f}{share}", f"{overhead:.2g} s{each}"]
 
 
 @dataclass(frozen=True)
@@ -114,28 +145,39 @@ def summary(values: Iterable[float | None]) -> Summary:
     return Summary(statistics.fmean(numbers), error, statistics.median(numbers), missing)
 
 
-def _with_median(s: Summary) -> str:
+def _with_median(s: Summary, digits: str) -> str:
     if math.isnan(s.mean):
         return f"none {s.missing}"
     error = "" if math.isnan(s.error) else f" ± {s.error:.2g}"
-    return f"{s.mean:.2g}{error} ({s.median:.2g}){_none(s)}"
+    return f"{s.mean:{digits}}{error} ({s.median:{digits}}){_none(s)}"
 
 
-# Ratios -----------------------------------------------------------------------------------------------------------
+# Pairs ------------------------------------------------------------------------------------------------------------
 
 
-def _ratio_table(reference: str, base: dict[int, Record], others: Sequence[tuple[str, dict[int, Record]]]) -> str:
-    heads = [f"log10 ratio to {reference}", "common seeds", *_shares()]
-    return _table(heads, [_ratio_row(name, runs, base) for name, runs in others])
+def _paired_table(
+    reference: str, base: Mapping[int, Record], others: Sequence[tuple[str, Mapping[int, Record]]]
+) -> str:
+    what = "log10 ratio to" if has_optimum({reference: base}) else "difference to"
+    heads = [f"{what} {reference}", "common seeds", *_shares()]
+    return _table(heads, [_paired_row(name, runs, base) for name, runs in others])
 
 
-def _ratio_row(name: str, runs: dict[int, Record], base: dict[int, Record]) -> list[str]:
+def _paired_row(name: str, runs: Mapping[int, Record], base: Mapping[int, Record]) -> list[str]:
     common = sorted(runs.keys() & base.keys())
-    pairs = [(runs[seed]["regret"], base[seed]["regret"]) for seed in common]
-    ratios = [
-        summary(log_ratio(regrets[i], references[i]) for regrets, references in pairs) for i in range(len(SHARES))
-    ]
-    return [name, str(len(common)), *(_signed(s) for s in ratios)]
+    by_seed = [compared(runs[seed], base[seed]) for seed in common]
+    digits = ".2f" if has_optimum({name: runs}) else ".2g"
+    cells = [_signed(summary(values[i] for values in by_seed), digits) for i in range(len(SHARES))]
+    return [name, str(len(common)), *cells]
+
+
+def compared(run: Record, reference: Record) -> list[float | None]:
+    """Return log ratios of regrets, or how much better the values are, at the shares of the capital."""
+    if run["optimum"] is not None:
+        return [log_ratio(a, b) for a, b in zip(regrets(run), regrets(reference), strict=True)]
+    turn = sign(run["direction"])
+    pairs = zip(bests(run), bests(reference), strict=True)
+    return [None if a is None or b is None else turn * (a - b) for a, b in pairs]
 
 
 def log_ratio(regret: float | None, reference: float | None) -> float | None:
@@ -145,11 +187,11 @@ def log_ratio(regret: float | None, reference: float | None) -> float | None:
     return math.log10(max(regret, FLOOR) / max(reference, FLOOR))
 
 
-def _signed(s: Summary) -> str:
+def _signed(s: Summary, digits: str) -> str:
     if math.isnan(s.mean):
         return f"none {s.missing}" if s.missing else "-"
-    error = "" if math.isnan(s.error) else f" ± {s.error:.2f}"
-    return f"{s.mean:+.2f}{error}{_none(s)}"
+    error = "" if math.isnan(s.error) else f" ± {s.error:{digits}}"
+    return f"{s.mean:+{digits}}{error}{_none(s)}"
 
 
 # Both -------------------------------------------------------------------------------------------------------------

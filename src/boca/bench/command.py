@@ -1,0 +1,191 @@
+"""The command `boca bench`: `run` fills a directory with runs, `table` and `figures` show what is in it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boca import problems
+from boca.bench import figures as pictures
+from boca.bench import methods, progress, records, runner
+from boca.bench import table as tables
+from boca.errors import InvalidInput
+
+# Those whose optimum is known; the real problems need data and have the machine to themselves, so they must be named.
+DEFAULT_PROBLEMS = ("gp-smooth", "gp-rough", "currin", "hartmann3", "hartmann6", "borehole", "branin")
+
+_SEEDS = 20
+_FEW = {"hartmann6": 4, "borehole": 4}  # hundreds of queries in many dimensions: a run takes minutes
+
+app = typer.Typer(no_args_is_help=True, help="Compare methods on problems at equal capital.")
+
+_PATH = "or an import path package.module:name; may be repeated."
+_Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Where the runs are.")]
+
+
+@app.command()
+def run(
+    problem: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="P",
+            help=f"{', '.join(problems.names())}, {_PATH}",
+            show_default="the synthetic ones",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="M",
+            help=f"{', '.join(methods.METHODS)}, {_PATH}",
+            show_default=", ".join(methods.DEFAULT_METHODS),
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="N|A:B", help="0..N-1 or A..B-1.", show_default="20; 4 of hartmann6 and borehole"),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Worker processes of one thread each.")] = 2,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the runs are kept.")] = Path("bench-results"),
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Do not hand the true GP of gp-smooth and gp-rough over.")
+    ] = False,
+) -> None:
+    """Run what is missing; stop and start it as you like."""
+    _make_this_directory_importable()
+    wanted = cells(
+        problem or DEFAULT_PROBLEMS,
+        method or methods.DEFAULT_METHODS,
+        None if seeds is None else parse_seeds(seeds),
+        learn=learn,
+    )
+    left = runner.missing(wanted, out)
+    _say(f"{len(wanted) - len(left)} of {len(wanted)} runs are done, {len(left)} to go.")
+    try:
+        failures = _run(left, out, jobs)
+    except KeyboardInterrupt:
+        for worker in multiprocessing.active_children():
+            worker.kill()  # no waiting for cells under way
+        _say("Stopped. The same command goes on with what is missing.")
+        raise typer.Exit(130) from None
+    except BrokenProcessPool:
+        _say("A worker was killed, for want of memory perhaps. The same command goes on.")
+        raise typer.Exit(1) from None
+    if failures:
+        _say(f"{failures} of {len(left)} runs failed; see above.")
+        raise typer.Exit(1)
+
+
+@app.command()
+def table(
+    directory: _Directory,
+    reference: Annotated[str, typer.Option(metavar="M", help="Whom the others are paired with.")] = "boca",
+) -> None:
+    """Print the runs in a directory as Markdown."""
+    print(tables.markdown(records.load(directory), reference=reference))
+
+
+@app.command()
+def figures(
+    directory: _Directory,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where to put the pictures.", show_default="where the runs are")
+    ] = None,
+    problem: Annotated[
+        list[str] | None, typer.Option(metavar="P", help="May be repeated.", show_default="all that were run")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(metavar="M", help="May be repeated.", show_default="all that were run")
+    ] = None,
+) -> None:
+    """Draw the runs in a directory as PNG and SVG, and print the names of the files."""
+    runs = chosen(records.load(directory), problem or (), method or ())
+    for path in pictures.write(runs, directory if out is None else out):
+        print(path)
+
+
+def cells(
+    chosen_problems: Sequence[str], chosen_methods: Sequence[str], seeds: range | None, *, learn: bool
+) -> list[runner.Cell]:
+    """Return all runs that were asked for, the cheap ones first; an unknown name is an error before anything runs."""
+    for name in chosen_methods:
+        methods.method(name)
+    return runner.cheapest_first(
+        runner.Cell(problem, method, seed, learn)
+        for problem in dict.fromkeys(chosen_problems)
+        for method in dict.fromkeys(chosen_methods)
+        for seed in (seeds or range(_FEW.get(problem, _SEEDS)))
+    )
+
+
+def parse_seeds(text: str) -> range:
+    """Return the seeds that N or A:B stands for."""
+    first, _, last = text.rpartition(":")
+    try:
+        seeds = range(int(first or 0), int(last))
+    except ValueError:
+        seeds = range(0)
+    if not seeds or seeds[0] < 0:
+        raise InvalidInput(f"--seeds must be a positive number or A:B with 0 <= A < B; got {text!r}.")
+    return seeds
+
+
+def chosen(runs: records.Runs, chosen_problems: Sequence[str], chosen_methods: Sequence[str]) -> records.Runs:
+    """Return the runs of these problems and methods, of all where none is named; refuse a name without any."""
+    _known("--problem", chosen_problems, runs)
+    _known("--method", chosen_methods, (method for by_method in runs.values() for method in by_method))
+    kept = {
+        problem: {m: by_seed for m, by_seed in by_method.items() if m in chosen_methods or not chosen_methods}
+        for problem, by_method in runs.items()
+        if problem in chosen_problems or not chosen_problems
+    }
+    some = {problem: by_method for problem, by_method in kept.items() if by_method}
+    if not some:
+        raise InvalidInput(
+            f"There must be runs of the methods on the problems that are named; there are none of "
+            f"{', '.join(chosen_methods)} on {', '.join(chosen_problems)}."
+        )
+    return some
+
+
+def _known(option: str, names: Iterable[str], run: Iterable[str]) -> None:
+    there = sorted(set(run))
+    for name in names:
+        if name not in there:
+            raise InvalidInput(f"{option} must be one of those that were run, {', '.join(there)}; got {name!r}.")
+
+
+def _run(left: Sequence[runner.Cell], out: Path, jobs: int) -> int:
+    """Run the cells and return how many failed; where seconds are the budget, one at a time and last."""
+    timed = {name for name in dict.fromkeys(cell.problem for cell in left) if _budget_is_time(name)}
+    if timed and jobs > 1:
+        _say(
+            f"Runs of {', '.join(sorted(timed))} have a budget in seconds: they come last and one at a time, since two "
+            "at once would slow each other down."
+        )
+    with progress.shown(left, jobs=jobs, timed=timed) as report:
+        others = [cell for cell in left if cell.problem not in timed]
+        failures = runner.run(others, out, jobs=jobs, report=report)
+        alone = [cell for cell in left if cell.problem in timed]
+        return failures + runner.run(alone, out, jobs=1, report=report)
+
+
+def _budget_is_time(problem: str) -> bool:
+    return methods.problem(problem)(0).budget.unit == "seconds"
+
+
+def _make_this_directory_importable() -> None:
+    """Do for the command what `python -m` does; workers inherit the path."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
