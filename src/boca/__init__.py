@@ -13,7 +13,7 @@ from boca.problem import Budget, Problem, seconds, targets
 from boca.recommendation import Recommendation
 from boca.run import Result, maximize, minimize
 from boca.space import Choice, Float, Int, Space
-from boca.strategies import GPEI, GPUCB, Boca, RandomSearch, Strategy
+from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
 from boca.surrogate import Surrogate
 from boca.trial import History, Suggestion, Trial
 
@@ -22,6 +22,8 @@ __version__ = "0.1.0"
 __all__ = [
     "GPEI",
     "GPUCB",
+    "MFGPUCB",
+    "MFSKO",
     "Boca",
     "BocaError",
     "Budget",

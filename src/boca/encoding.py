@@ -85,6 +85,7 @@ class Encoding:
 
     @cached_property
     def kernel(self) -> Kernel:
+        """The product of a kernel on the domain and one on the fidelities.  [K17, eq. 3]"""
         d = len(self.problem.space)
         owners = _owners(self.problem.space)
         numeric = len(self.x_numeric)

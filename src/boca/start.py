@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +16,8 @@ Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or along one scrambled Sobol sequence, which leaves smaller holes."""
 
 Fidelities: TypeAlias = Literal["target", "uniform", "cheap"]
-"""How z is drawn: always the target; anywhere; or u^2 among those cheaper than the target, which buys more points."""
+"""How z is drawn: always the target; anywhere; or u^2 among those cheaper than the target, which buys more points.
+A list instead means a random member of it."""
 
 AT_LEAST = 2
 _ATTEMPTS = 100
@@ -30,12 +32,12 @@ def random_start(
     costs: Costs,
     *,
     design: Design,
-    fidelities: Fidelities,
+    fidelities: Fidelities | Sequence[Point],
 ) -> Suggestion | None:
     """Return the next query of the start, or None when it is over.
 
     What was told, added or is out counts, so results that the user brings replace random ones.  The first query that
-    would pass the share of the start ends it for good.
+    would pass the share of the start ends it for good.  [K17, app. C.1]
     """
     if history.chosen:
         return None
@@ -103,7 +105,11 @@ def by_preference(problem: Problem, costs: Costs) -> list[Point]:
     return [dict(problem.target), *(dict(problem.grid[0][i]) for i in order)]
 
 
-def _draw_z(problem: Problem, budget: Budget, rng: np.random.Generator, costs: Costs, fidelities: Fidelities) -> Point:
+def _draw_z(
+    problem: Problem, budget: Budget, rng: np.random.Generator, costs: Costs, fidelities: Fidelities | Sequence[Point]
+) -> Point:
+    if not isinstance(fidelities, str):
+        return dict(fidelities[int(rng.integers(len(fidelities)))])
     if fidelities == "target" or not problem.fidelity:
         return dict(problem.target)
     if fidelities == "uniform":

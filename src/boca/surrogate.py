@@ -71,21 +71,38 @@ class Surrogate:
     ) -> Model:
         """Return the GP after this history; it needs at least one complete trial."""
         if hyperparameters is not None:
-            return self._fixed(problem, history, hyperparameters)
-        encoding = Encoding(problem, self.kernel, self.fidelity_kernel)
-        scores = history.scores(problem.direction)
-        X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
+            return self.known(problem, history, hyperparameters)
         record = last_fit(history)
-        refit = force_refit or record is None or self._is_due(record, history) or _is_out_of_scale(record, scores)
-        if refit:
-            record = self._fit(encoding, X, scores, history, record, rng)
-        assert record is not None
+        if not force_refit and record is not None and not self.is_due(problem, history, record):
+            return self.condition(problem, history, record)
+        record = self.fit(problem, history, rng, record)
+        return replace(self.condition(problem, history, record), fit=record)
+
+    def is_due(self, problem: Problem, history: History, record: Mapping[str, Any]) -> bool:
+        """Whether hyper-parameters are to be learned again."""
+        if _is_out_of_scale(record, history.scores(problem.direction)):
+            return True
+        if self.refit_every is not None:
+            return len(history.chosen) - int(record["iteration"]) >= self.refit_every
+        n = len(history.finished)
+        return n - int(record["results"]) >= min(max(n / 15.0, 1.0), 25.0)
+
+    def condition(self, problem: Problem, history: History, record: Mapping[str, Any]) -> Model:
+        """Return the GP with the hyper-parameters of a refit after this history."""
+        encoding = Encoding(problem, self.kernel, self.fidelity_kernel)
         standard = gp_fit.Standardisation(record["location"], record["scale"])
-        y = standard.apply(scores)
+        data = collect(encoding, history, standard)
         kappa0, h, eta2 = gp_fit.unpack(np.array(record["theta"]))
-        data = Data(X, y, _noise(history, standard.scale), encoding.pending(history))
-        mean = None if self.mean == "gls" else float(np.median(y))
-        return Model(problem, encoding, standard, data, kappa0, h, eta2, mean, record if refit else None)
+        mean = None if self.mean == "gls" else float(np.median(data.y))
+        return Model(problem, encoding, standard, data, kappa0, h, eta2, mean)
+
+    def known(self, problem: Problem, history: History, hyperparameters: Mapping[str, Any]) -> Model:
+        """Return the GP with hyper-parameters that the user knows, after this history."""
+        kappa0, eta2, mean, h = _checked(problem, hyperparameters, has_h_z=self.fidelity_kernel is None)
+        encoding = Encoding(problem, "se", self.fidelity_kernel)
+        standard = gp_fit.Standardisation(0.0, 1.0)
+        data = collect(encoding, history, standard)
+        return Model(problem, encoding, standard, data, kappa0, h, eta2, sign(problem.direction) * mean)
 
     def check(self, problem: Problem, hyperparameters: Mapping[str, Any] | None) -> None:
         """Refuse what does not fit the problem, before anything is paid for."""
@@ -94,34 +111,29 @@ class Surrogate:
         if self.fidelity_kernel is not None:
             Encoding(problem, self.kernel, self.fidelity_kernel).check_fidelity_kernel()
 
-    def _is_due(self, record: Mapping[str, Any], history: History) -> bool:
-        if self.refit_every is not None:
-            return len(history.chosen) - int(record["iteration"]) >= self.refit_every
-        n = len(history.finished)
-        return n - int(record["results"]) >= min(max(n / 15.0, 1.0), 25.0)
-
-    def _fit(
+    def fit(
         self,
-        encoding: Encoding,
-        X: FloatArray,
-        scores: FloatArray,
+        problem: Problem,
         history: History,
-        previous: Mapping[str, Any] | None,
         rng: np.random.Generator,
+        previous: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
         """Learn hyper-parameters; the record is stored with the trial and is all that later models need."""
+        encoding = Encoding(problem, self.kernel, self.fidelity_kernel)
+        scores = history.scores(problem.direction)
         standard = gp_fit.standardise(scores)
         count = int(previous["count"]) + 1 if previous else 0
         prior = encoding.prior(informative=self.priors)
         random_starts = self.starts if not self.priors or count % 4 == 0 else 0
         first = np.array(previous["theta"]) if previous else prior.mean
+        data = collect(encoding, history, standard)
         theta = gp_fit.fit(
             encoding.kernel,
-            X,
-            standard.apply(scores),
+            data.X,
+            data.y,
             prior=prior,
             starts=[first, *(prior.draw(rng) for _ in range(random_starts))],
-            noise=_noise(history, standard.scale),
+            noise=data.noise,
             mean=None if self.mean == "gls" else 0.0,
         )
         return {
@@ -133,14 +145,15 @@ class Surrogate:
             "count": count,
         }
 
-    def _fixed(self, problem: Problem, history: History, given: Mapping[str, Any]) -> Model:
-        kappa0, eta2, mean, h = _checked(problem, given, has_h_z=self.fidelity_kernel is None)
-        encoding = Encoding(problem, "se", self.fidelity_kernel)
-        X = encoding.features([t.x for t in history.finished], [t.z for t in history.finished])
-        y = history.scores(problem.direction)
-        data = Data(X, y, _noise(history, 1.0), encoding.pending(history))
-        standard = gp_fit.Standardisation(0.0, 1.0)
-        return Model(problem, encoding, standard, data, kappa0, h, eta2, sign(problem.direction) * mean, None)
+
+def collect(encoding: Encoding, history: History, standard: gp_fit.Standardisation) -> Data:
+    """Return all results, in the order in which they were told, and what is out."""
+    return Data(
+        encoding.features([t.x for t in history.finished], [t.z for t in history.finished]),
+        standard.apply(history.scores(encoding.problem.direction)),
+        _noise(history, standard.scale),
+        encoding.pending(history),
+    )
 
 
 def _is_out_of_scale(record: Mapping[str, Any], scores: FloatArray) -> bool:
@@ -209,7 +222,7 @@ class Model:
     h: FloatArray
     eta2: float
     mean: float | None
-    fit: dict[str, Any] | None
+    fit: dict[str, Any] | None = None
     """What a refit for this very model learned; None when an earlier one served."""
     shrink: float = 1.0
 
@@ -269,18 +282,18 @@ class Model:
 
     def value_as_told(self, standardised: float) -> float:
         """Return a mean or a bound in the user's units."""
-        return _finite(sign(self.problem.direction) * (self.standard.location + self.standard.scale * standardised))
+        return finite(sign(self.problem.direction) * (self.standard.location + self.standard.scale * standardised))
 
     def deviation_as_told(self, standardised: float) -> float:
-        return _finite(self.standard.scale * standardised)
+        return finite(self.standard.scale * standardised)
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return the numbers that define this GP in the user's units: with the results, they are the model."""
         d = len(self.problem.space)
         scale = self.standard.scale
         numbers: dict[str, Any] = {
-            "kappa0": _finite(self.kappa0 * scale * scale),
-            "eta2": _finite(self.gp.eta2 * scale * scale),
+            "kappa0": finite(self.kappa0 * scale * scale),
+            "eta2": finite(self.gp.eta2 * scale * scale),
             "mean": self.value_as_told(self.gp.m),
             "h_x": self.h[:d].tolist(),
         }
@@ -289,7 +302,7 @@ class Model:
         return numbers
 
 
-def _finite(value: float) -> float:
+def finite(value: float) -> float:
     """Return a float that JSON knows, where squares of 1e300 overflow."""
     return float(np.clip(value, -np.finfo(float).max, np.finfo(float).max))
 

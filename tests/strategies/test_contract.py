@@ -52,6 +52,18 @@ STRATEGIES: dict[str, tuple[Callable[[boca.Problem], boca.Strategy], tuple[str, 
     "gp-ucb with sobol": (lambda _: boca.GPUCB(maximizer="sobol"), FEW[:2]),
     "gp-ei": (lambda _: boca.GPEI(), FEWEST),
     "gp-ei with sobol": (lambda _: boca.GPEI(maximizer="sobol"), (*FEW[1:], "no-fidelity")),
+    "mf-gp-ucb": (lambda _: boca.MFGPUCB(), FEWEST),
+    "mf-gp-ucb with sobol": (lambda _: boca.MFGPUCB(maximizer="sobol"), tuple(BY_NAME)),
+    "mf-gp-ucb, known process": (
+        lambda problem: boca.MFGPUCB(maximizer="sobol", hyperparameters=known_process(problem)),
+        FEW,
+    ),
+    "mf-sko": (lambda _: boca.MFSKO(), FEWEST),
+    "mf-sko with sobol": (lambda _: boca.MFSKO(maximizer="sobol"), tuple(BY_NAME)),
+    "mf-sko, known process": (
+        lambda problem: boca.MFSKO(maximizer="sobol", hyperparameters=known_process(problem)),
+        FEW,
+    ),
     "random": (lambda _: boca.RandomSearch(), tuple(BY_NAME)),
 }
 

@@ -9,7 +9,7 @@ This is the one place where y is standardised.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,12 +137,18 @@ def fit(
     mean: float | None = None,
 ) -> FloatArray:  # theta (H + 2,)
     """Return the theta of largest posterior density found from the given starts; y is standardised."""
+    known = np.zeros(len(y)) if noise is None else noise
+    return fit_theta(lambda theta: log_likelihood(theta, kernel, X, y, known, mean=mean), prior=prior, starts=starts)
+
+
+def fit_theta(
+    likelihood: Callable[[FloatArray], tuple[float, FloatArray]], *, prior: Prior, starts: Sequence[FloatArray]
+) -> FloatArray:
+    """Return the theta of largest posterior density for any log likelihood that comes with its gradient."""
     from scipy.optimize import minimize
 
-    known = np.zeros(len(y)) if noise is None else noise
-
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = log_likelihood(theta, kernel, X, y, known, mean=mean)
+        value, gradient = likelihood(theta)
         density, slope = prior.log_density(theta)
         return -(value + density), -(gradient + slope)
 

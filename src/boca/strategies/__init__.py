@@ -4,6 +4,8 @@ from boca.strategies.base import Strategy
 from boca.strategies.boca import Boca, Theorem
 from boca.strategies.gp_ei import GPEI
 from boca.strategies.gp_ucb import GPUCB
+from boca.strategies.mf_gp_ucb import MFGPUCB
+from boca.strategies.mf_sko import MFSKO
 from boca.strategies.random import RandomSearch
 
-__all__ = ["GPEI", "GPUCB", "Boca", "RandomSearch", "Strategy", "Theorem"]
+__all__ = ["GPEI", "GPUCB", "MFGPUCB", "MFSKO", "Boca", "RandomSearch", "Strategy", "Theorem"]

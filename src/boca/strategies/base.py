@@ -1,18 +1,21 @@
-"""What every strategy is, and what those with a model share: a choice among ranked points, and the words for it."""
+"""What every strategy is, and what those with a model share: a choice among ranked points, and the words for it.
+
+Also what the methods with finitely many fidelities share: their list.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from boca.cost import costs
+from boca.cost import Costs, costs
+from boca.errors import InvalidInput
 from boca.problem import Budget, Problem
-from boca.space import FloatArray, Point
+from boca.space import Choice, FloatArray, Point
 from boca.start import by_preference
-from boca.surrogate import Model
 from boca.trial import History, Suggestion, barred, occupied, point_key
 
 
@@ -23,6 +26,17 @@ class Strategy(Protocol):
     def suggest(
         self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, /
     ) -> Suggestion: ...
+
+
+class Explained(Protocol):
+    """A model whose belief about f can be told to the user."""
+
+    @property
+    def fit(self) -> Mapping[str, Any] | None: ...
+    def moments(self, U: FloatArray, /) -> tuple[FloatArray, FloatArray]: ...  # (m, d) -> mu (m,), sigma (m,)
+    def value_as_told(self, standardised: float, /) -> float: ...
+    def deviation_as_told(self, standardised: float, /) -> float: ...
+    def hyperparameters(self) -> dict[str, Any]: ...
 
 
 def beta(t: int, d: int, l: float) -> float:  # noqa: E741 - the paper's symbol
@@ -53,8 +67,57 @@ def first_free(
     return found or (ranked[0], fidelity_of(ranked[0]))
 
 
+def check_fidelities(problem: Problem, given: object) -> None:
+    """Refuse what is no list of fidelities of this problem, before anything is paid for."""
+    if given is None:
+        if _is_a_list(problem) and problem.fidelity.size > MANY:
+            raise InvalidInput(
+                f"{problem.fidelity.size:g} fidelities are too many for one model each: name at most {MANY} of them "
+                "in fidelities=."
+            )
+        return
+    if isinstance(given, Mapping) or not isinstance(given, Sequence) or not given:
+        raise InvalidInput(f"fidelities must be a list of fidelities, a mapping by name each; got {given!r}.")
+    for z in given:
+        problem.fidelity.validate(z, "a member of fidelities")
+
+
+def ladder(problem: Problem, given: Sequence[Mapping[str, Any]] | None, price: Costs) -> list[Point]:
+    """Return the fidelities that a finite method works with: the cheaper ones in order of cost, the target last.
+
+    By default they lie a third and two thirds of the way to the target, in rescaled coordinates, from the corner
+    farthest from it; where all fidelities are options, they are all of those.
+    """
+    members = [problem.fidelity.validate(z, "z") for z in given] if given else _default_fidelities(problem)
+    cheaper = [z for z in members if not problem.is_target(z) and price.of(z) < price.target]
+    distinct = {point_key(z): z for z in sorted(cheaper, key=price.of)}
+    return [*distinct.values(), dict(problem.target)]
+
+
+MANY = 10
+
+
+def _is_a_list(problem: Problem) -> bool:
+    """Whether all fidelities are options, which have no scale to divide."""
+    return len(problem.fidelity) > 0 and all(isinstance(q, Choice) for q in problem.fidelity.values())
+
+
+def _default_fidelities(problem: Problem) -> list[Point]:
+    fidelity = problem.fidelity
+    if not fidelity:
+        return []
+    if _is_a_list(problem):
+        return [fidelity.from_unit(u) for u in fidelity.points()]
+    target = fidelity.to_unit([problem.target])[0]
+    farthest = np.where(target >= 0.5, 0.0, 1.0)
+    is_choice = np.array([isinstance(parameter, Choice) for parameter in fidelity.values()])
+    corner = np.where(is_choice, target, farthest)
+    steps = [corner + share * (target - corner) for share in (1.0 / 3.0, 2.0 / 3.0)]
+    return [fidelity.from_unit(u) for u in fidelity.snap(np.array(steps))]
+
+
 def explain(
-    model: Model, history: History, u: FloatArray, *, phase: str, reason: str, beta: float, **more: Any
+    model: Explained, history: History, u: FloatArray, *, phase: str, reason: str, beta: float, **more: Any
 ) -> dict[str, Any]:  # u (d,)
     """Return the part of `why` that every decision by a model shares, in the user's units and unrounded."""
     mu, sigma = (float(moment[0]) for moment in model.moments(u[None, :]))

@@ -331,7 +331,10 @@ def theorem_beta(t: int, d: int, constants: Theorem) -> float:
 
 
 def adapted_c(first: float, at_target: Sequence[bool]) -> float:
-    """Return c after these iterations: halved where the target had over 75 % of the last 20, doubled under 25 %."""
+    """Return c after these iterations: halved where the target had over 75 % of the last 20, doubled under 25 %.
+
+    [K17, app. C.1]
+    """
     c = first
     for end in range(_WINDOW, len(at_target) + 1, _WINDOW):
         share = sum(at_target[end - _WINDOW : end]) / _WINDOW

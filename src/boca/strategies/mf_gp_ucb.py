@@ -1,0 +1,328 @@
+"""MF-GP-UCB, the paper's third baseline: upper confidence bounds over a finite list of fidelities.
+
+[K16] Kandasamy, Dasarathy, Oliva, Schneider, Poczos: Gaussian Process Bandit Optimisation with Multi-fidelity
+Evaluations, NIPS 2016.
+
+    symbol      meaning
+    m           level: 0 is the cheapest fidelity of the list, M - 1 the target; every level has a GP of its own
+    zeta        how far two neighbouring levels may differ; level m may differ from the target by (M - 1 - m) zeta
+    phi_m(x)    mu_m(x) + sqrt(beta) sigma_m(x) + (M - 1 - m) zeta: a bound of f by level m alone
+    phi(x)      the least of them
+    gamma_m     threshold of sqrt(beta) sigma_m below which level m has nothing more to teach
+
+zeta and the gammas adapt.  Both are folds over the history: zeta over the results of the checks, queries at the level
+below a surprising one; the gammas over the levels that were queried.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from boca import acquisition
+from boca.cost import Costs, costs
+from boca.errors import InvalidInput, instance_of, one_of
+from boca.maximizer import MAXIMIZERS, Maximizer
+from boca.problem import Budget, Problem
+from boca.space import FloatArray, Point
+from boca.start import random_start, start_query
+from boca.strategies.base import beta, check_fidelities, explain, first_free, ladder
+from boca.surrogate import Model, Promise, Surrogate
+from boca.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
+
+_ENOUGH = 3  # results that a level needs for hyper-parameters of its own
+_FIRST = 0.01  # zeta and the gammas at first, as a share of the range of the results of the start
+
+
+@dataclass(frozen=True)
+class MFGPUCB:
+    """Query where the least of all levels' bounds is highest, at the lowest level that is still uncertain there."""
+
+    fidelities: Sequence[Mapping[str, Any]] | None = None
+    """The list; the target joins it.  By default a third and two thirds of the way to the target."""
+    surrogate: Surrogate = field(default_factory=Surrogate.paper)
+    maximizer: Maximizer = "direct"
+    hyperparameters: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        instance_of(self.surrogate, Surrogate, "surrogate")
+        one_of(self.maximizer, MAXIMIZERS, "maximizer")
+        if self.surrogate.fidelity_kernel is not None:
+            raise InvalidInput("MFGPUCB has a model a fidelity, independent of the others: no fidelity_kernel applies.")
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that the settings do not fit."""
+        self.surrogate.check(problem, self.hyperparameters)
+        check_fidelities(problem, self.fidelities)
+
+    def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
+        price = costs(problem, history)
+        levels = ladder(problem, self.fidelities, price)
+        starting = random_start(problem, history, budget, rng, price, design="uniform", fidelities=levels)
+        if starting is not None:
+            return starting
+        if not any(
+            trial.z in levels for trial in history.finished
+        ):  # the results so far are at fidelities that no level has
+            z = levels[int(rng.integers(len(levels)))]
+            return start_query(problem, history, rng, price, z, design="uniform")
+        return _Decision(self, problem, history, price, levels, rng).suggestion()
+
+
+class _Decision:
+    """One iteration: everything that the choice of x and of the level needs, computed once."""
+
+    def __init__(
+        self,
+        strategy: MFGPUCB,
+        problem: Problem,
+        history: History,
+        price: Costs,
+        levels: list[Point],
+        rng: np.random.Generator,
+    ) -> None:
+        self.strategy = strategy
+        self.problem = problem
+        self.history = history
+        self.levels = levels
+        self.rng = rng
+        self.fits: dict[str, Any] | None = None  # what a refit for this very decision learned
+        self.models = self._models()
+        first = _FIRST * self._range_of_start()
+        self.zeta = widened(first, [self._surprise(t) for t in history.chosen if "checks" in t.why], len(levels))
+        queried = [levels.index(trial.z) for trial in history.chosen if trial.z in levels]
+        self.gamma = raised(first, queried, [price.of(z) for z in levels])
+        self.beta = beta(len(history.chosen) + 1, len(problem.space), self.models[-1].diameter())
+
+    def suggestion(self) -> Suggestion:
+        check = self._check()
+        if check is not None:
+            return check
+        ranked = MAXIMIZERS[self.strategy.maximizer](self.bound, self.problem.space, self.rng, self._anchors())
+        u, z = first_free(self.problem, self.history, ranked, lambda u: dict(self.levels[self.level(u)]))
+        return Suggestion(self.problem.space.from_unit(u), z, self._why(u, z))
+
+    # The models -------------------------------------------------------------------------------------------------
+
+    def _models(self) -> list[Model]:
+        """Return a GP a level; one with fewer than three results borrows the hyper-parameters of the target."""
+        given = self.strategy.hyperparameters
+        domain = Problem(self.problem.space, direction=self.problem.direction)
+        histories = [self._at(z) for z in self.levels]
+        if given is not None:
+            of_x = {key: value for key, value in given.items() if key != "h_z"}  # independent levels know no h_z
+            return [self.strategy.surrogate.known(domain, history, of_x) for history in histories]
+        records = self._records(domain, histories)
+        return [
+            self.strategy.surrogate.condition(domain, history, record)
+            for history, record in zip(histories, records, strict=True)
+        ]
+
+    def _at(self, z: Point) -> History:
+        """Return the trials of one level as a study of its own, without a fidelity.
+
+        Failures are results at the worst value of all levels.  A level without a result gets one that says nothing, so
+        that its model is the prior around what the other levels show.
+        """
+        scores = self.history.scores(self.problem.direction)
+        turn = sign(self.problem.direction)
+        pairs = zip(self.history.finished, scores, strict=True)
+        told = [replace(t, z={}, state="complete", value=turn * float(y)) for t, y in pairs if t.z == z]
+        if not told:
+            anywhere = dict(self.history.finished[0].x)
+            told = [Trial(0, anywhere, {}, 0.0, {}, "complete", turn * float(np.median(scores)), noise=math.inf)]
+        return History([*told, *(replace(t, z={}) for t in self.history.running if t.z == z)])
+
+    def _records(self, domain: Problem, histories: Sequence[History]) -> list[dict[str, Any]]:
+        """Return the hyper-parameters of every level, learned anew for all of them when it is time."""
+        names = [repr(point_key(z)) for z in self.levels]
+        surrogate = self.strategy.surrogate
+        stored: dict[str, Any] | None = next(
+            (t.why["fits"] for t in reversed(self.history.chosen) if "fits" in t.why), None
+        )
+        before = {} if stored is None else stored["levels"]
+        if stored is None or set(names) - set(before) or surrogate.is_due(self.problem, self.history, stored):
+            counts = [sum(t.noise != math.inf for t in history.complete) for history in histories]
+            donor = lender(counts)
+            own = {
+                i: surrogate.fit(domain, history, self.rng, before.get(names[i]))
+                for i, history in enumerate(histories)
+                if counts[i] >= _ENOUGH or i == donor
+            }
+            self.fits = stored = {
+                "levels": {name: own.get(i, own[donor]) for i, name in enumerate(names)},
+                "location": own[donor]["location"],
+                "scale": own[donor]["scale"],
+                "results": len(self.history.finished),
+                "iteration": len(self.history.chosen),
+            }
+        return [stored["levels"][name] for name in names]
+
+    # The choice -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bound(self) -> _Bound:
+        M = len(self.levels)
+        return _Bound(self.models, self.beta, [(M - 1 - m) * self.zeta for m in range(M)])
+
+    def level(self, u: FloatArray) -> int:  # (d,)
+        """Return the lowest level that is still uncertain at x, or the target."""
+        for m, (model, gamma) in enumerate(zip(self.models, self.gamma, strict=False)):
+            sigma = model.deviation_as_told(float(model.moments(u[None, :])[1][0]))
+            if math.sqrt(self.beta) * sigma > gamma:
+                return m
+        return len(self.levels) - 1
+
+    def _anchors(self) -> FloatArray:  # (k, d)
+        """Return the queried x of the highest bounds."""
+        xs = {point_key(t.x): t.x for t in self.history.finished}
+        U = self.problem.space.to_unit(list(xs.values()))
+        return U[np.argsort(-self.bound.value(U), kind="stable")[:5]]
+
+    # Adaptation -------------------------------------------------------------------------------------------------
+
+    def _range_of_start(self) -> float:
+        """Return the range of the results before the first iteration; where they are all equal, the models' scale."""
+        first = self.history.chosen[0].number if self.history.chosen else len(self.history)
+        values = [t.value for t in self.history.complete if t.number < first and t.value is not None]
+        width = 0.5 * max(values) - 0.5 * min(values) if values else 0.0  # halved: the range of floats is no float
+        return 2.0 * min(width, 0.25 * sys.float_info.max) or self.models[-1].standard.scale
+
+    def _surprise(self, check: Trial) -> tuple[int, float]:
+        """Return the level of a check and how far it lies from the result that it checks; 0 while one is missing."""
+        value = self.history[check.why["checks"]].value
+        if check.value is None or value is None or check.z not in self.levels:
+            return 0, 0.0
+        return self.levels.index(check.z), abs(check.value - value)
+
+    def _check(self) -> Suggestion | None:
+        """Return the query that a surprising result calls for, at the same x one level below, if there is one."""
+        taken, bad = occupied(self.history), barred(self.history)
+        tried = {(point_key(t.x), point_key(t.z)) for t in self.history}
+        for trial in self.history.chosen:
+            below = trial.why.get("below")
+            if trial.value is None or below is None or below["z"] not in self.levels[:-1]:
+                continue
+            allowed = (len(self.levels) - 1 - self.levels.index(below["z"])) * self.zeta
+            place = (point_key(trial.x), point_key(below["z"]))
+            if abs(trial.value - below["mean"]) > allowed and place not in tried | taken and place[0] not in bad:
+                u = self.problem.space.to_unit([trial.x])[0]
+                reason = (
+                    f"A check of query {trial.number}, whose value was not what the next cheaper fidelity promised: "
+                    "the same point there."
+                )
+                why = self._why(u, below["z"], reason=reason) | {"checks": trial.number}
+                return Suggestion(dict(trial.x), dict(below["z"]), why)
+        return None
+
+    # Words ------------------------------------------------------------------------------------------------------
+
+    def _why(self, u: FloatArray, z: Point, *, reason: str | None = None) -> dict[str, Any]:
+        m = self.levels.index(z) if z in self.levels else len(self.levels) - 1
+        target = self.models[-1]
+        why = explain(
+            target,
+            self.history,
+            u,
+            phase="model",
+            reason=reason or self._sentence(m),
+            beta=self.beta,
+            acquisition="ucb",
+            bound=target.value_as_told(float(self.bound.value(u[None, :])[0])),
+            level=m + 1,
+            zeta=self.zeta,
+            thresholds=self.gamma,
+        )
+        why["hyperparameters"].pop("h_z", None)
+        why["refit"] = self.fits is not None
+        if self.fits is not None:
+            why["fits"] = self.fits
+        if m > 0:
+            below = self.models[m - 1]
+            mean = below.value_as_told(float(below.moments(u[None, :])[0][0]))
+            why["below"] = {"z": dict(self.levels[m - 1]), "mean": mean}
+        return why
+
+    def _sentence(self, m: int) -> str:
+        M = len(self.levels)
+        if M == 1:
+            return "The highest upper confidence bound."
+        if m == M - 1:
+            return (
+                "The target fidelity: where the bound is highest, every cheaper one of the list is known well enough."
+            )
+        return f"Fidelity {m + 1} of {M}, the cheapest of the list that is still uncertain where the bound is highest."
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """phi(x), in the target's standardised units: what the maximiser maximises."""
+
+    models: Sequence[Model]
+    beta: float
+    slack: Sequence[float]  # (M,), as told
+
+    @cached_property
+    def _terms(self) -> list[tuple[Promise, float, float]]:
+        """Every level's bound with what turns it into the units of the target: factor and shift."""
+        star = self.models[-1].standard
+        terms = []
+        for model, slack in zip(self.models, self.slack, strict=True):
+            shift = float(star.apply(np.array(model.standard.location))) + slack / star.scale
+            promise = Promise(model, lambda mu, sigma: acquisition.ucb(mu, sigma, self.beta))
+            terms.append((promise, model.standard.scale / star.scale, shift))
+        return terms
+
+    def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
+        bounds = [shift + factor * promise.value(U) for promise, factor, shift in self._terms]
+        return np.asarray(np.min(bounds, axis=0))
+
+    def value_at(self, u: FloatArray) -> float:  # (d,)
+        return min(shift + factor * promise.value_at(u) for promise, factor, shift in self._terms)
+
+    def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
+        values, gradients = [], []
+        for promise, factor, shift in self._terms:
+            value, gradient = promise.value_and_gradient(U)
+            values.append(shift + factor * value)
+            gradients.append(factor * gradient)
+        least = np.argmin(values, axis=0)
+        rows = np.arange(len(U))
+        return np.array(values)[least, rows], np.array(gradients)[least, rows]
+
+
+def lender(counts: Sequence[int]) -> int:
+    """Return the level that lends its hyper-parameters: the target, or while it has too few results, who has most."""
+    last = len(counts) - 1
+    return last if counts[last] >= _ENOUGH else max(range(len(counts)), key=lambda m: (counts[m], m))
+
+
+def widened(first: float, surprises: Sequence[tuple[int, float]], M: int) -> float:
+    """Return zeta after checks at these levels with these differences: twice a difference that it does not allow."""
+    zeta = first
+    for m, difference in surprises:
+        if difference > (M - 1 - m) * zeta:
+            zeta = min(2.0 * difference, sys.float_info.max / M)
+    return zeta
+
+
+def raised(first: float, queried: Sequence[int], cost: Sequence[float]) -> list[float]:
+    """Return the gammas after queries at these levels.
+
+    gamma_m doubles whenever nothing above m was queried for more than cost_{m+1} / cost_m steps.
+    """
+    gamma = [first] * (len(cost) - 1)
+    idle = [0] * (len(cost) - 1)
+    for level in queried:
+        for m in range(len(gamma)):
+            idle[m] = 0 if level > m else idle[m] + 1
+            if idle[m] > cost[m + 1] / cost[m]:
+                gamma[m] = min(2.0 * gamma[m], sys.float_info.max)
+                idle[m] = 0
+    return gamma
