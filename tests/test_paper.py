@@ -1,0 +1,105 @@
+"""The table of docs/paper.md is complete and true: equations, functions, tests and departures."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+import boca
+
+ROOT = Path(__file__).parents[1]
+PAPER = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+
+
+def rows():
+    """Return the rows of the table of equations as lists of cells."""
+    section = PAPER.split("## Equations\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def names_in(text):
+    return re.findall(r"`([^`]+)`", text)
+
+
+def tag_of(row):
+    """Return the tag that the code must carry for a row: that of an equation, a theorem or an appendix."""
+    what = re.match(r"(eq\. \d+|theorem \d+|app\. [A-Z]\.\d+)", row[0])
+    assert what is not None, row[0]
+    return f"[K17, {what[1]}]"
+
+
+def found(path):
+    """Return the function, class or property that a dotted path names."""
+    parts = path.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            thing = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            thing = inspect.getattr_static(thing, name)
+        return thing.func if isinstance(thing, cached_property) else thing
+    raise AssertionError(f"{path} does not exist")
+
+
+IMPLEMENTED = [row for row in rows() if names_in(row[1])]
+
+
+def test_every_equation_of_the_paper_has_a_row():
+    numbered = {int(match[1]) for row in rows() if (match := re.match(r"eq\. (\d+)", row[0]))}
+    assert numbered == set(range(1, 15))
+
+
+@pytest.mark.parametrize("row", IMPLEMENTED, ids=lambda row: row[0])
+def test_the_functions_exist_and_carry_the_tag(row):
+    for path in names_in(row[1]):
+        assert tag_of(row) in inspect.getsource(found(path)), path
+
+
+def test_every_tag_in_the_code_is_in_the_table():
+    tags = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        tags |= set(re.findall(r"\[K17, [^\]]+\]", path.read_text(encoding="utf-8")))
+    assert tags == {tag_of(row) for row in IMPLEMENTED}
+
+
+@pytest.mark.parametrize("row", IMPLEMENTED, ids=lambda row: row[0])
+def test_the_tests_exist(row):
+    tests = names_in(row[2])
+    assert tests
+    for test in tests:
+        path, _, name = test.partition("::")
+        assert re.search(rf"^def {name}\(", (ROOT / "tests" / path).read_text(encoding="utf-8"), re.MULTILINE), test
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row not in IMPLEMENTED], ids=lambda row: row[0])
+def test_what_is_not_computed_says_why(row):
+    assert row[1] == row[2] == "-"
+    assert len(row[3].split()) > 3
+
+
+def test_every_departure_from_the_paper_is_in_the_table():
+    ours, theirs = boca.Boca(), boca.Boca.paper()
+    departures = {field.name for field in fields(ours) if getattr(ours, field.name) != getattr(theirs, field.name)}
+    departures |= {
+        field.name
+        for field in fields(ours.surrogate)
+        if getattr(ours.surrogate, field.name) != getattr(theirs.surrogate, field.name)
+    }
+    told = {name for row in rows() for name in names_in(row[3])}
+    assert departures - {"surrogate"} == told
+
+
+def test_pictures_and_commands_exist():
+    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", PAPER):
+        assert (ROOT / "docs" / picture).exists(), picture
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^make ([a-z-]+)", PAPER, flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
