@@ -80,8 +80,10 @@ class Surrogate:
 
     def is_due(self, problem: Problem, history: History, record: Mapping[str, Any]) -> bool:
         """Whether hyper-parameters are to be learned again."""
-        if _is_out_of_scale(record, history.scores(problem.direction)):
-            return True
+        return is_out_of_scale(record, history.scores(problem.direction)) or self.is_scheduled(history, record)
+
+    def is_scheduled(self, history: History, record: Mapping[str, Any]) -> bool:
+        """Whether enough has happened since a refit, whatever the results are."""
         if self.refit_every is not None:
             return len(history.chosen) - int(record["iteration"]) >= self.refit_every
         n = len(history.finished)
@@ -156,7 +158,7 @@ def collect(encoding: Encoding, history: History, standard: gp_fit.Standardisati
     )
 
 
-def _is_out_of_scale(record: Mapping[str, Any], scores: FloatArray) -> bool:
+def is_out_of_scale(record: Mapping[str, Any], scores: FloatArray) -> bool:
     """Whether a result lies so far from all that the last refit saw that its scale means nothing any more."""
     farthest = float(np.max(np.abs(0.5 * scores - 0.5 * record["location"])))
     return farthest > 1e6 * (0.5 * float(record["scale"]))

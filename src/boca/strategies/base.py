@@ -45,12 +45,17 @@ def beta(t: int, d: int, l: float) -> float:  # noqa: E741 - the paper's symbol
 
 
 def first_free(
-    problem: Problem, history: History, ranked: FloatArray, fidelity_of: Callable[[FloatArray], Point]
+    problem: Problem,
+    history: History,
+    ranked: FloatArray,
+    fidelity_of: Callable[[FloatArray], Point],
+    *,
+    others: Sequence[Point] = (),
 ) -> tuple[FloatArray, Point]:  # ranked (k, d) -> u (d,), z
     """Return the best point with its fidelity that is not out already and has not failed three times.
 
-    Where every ranked point is out at its own fidelity, another fidelity is taken, dearer than the target only if it
-    must be; where everything is out, the best.
+    Where every ranked point is out at its own fidelity, another fidelity is taken: the `others` first, then any, dearer
+    than the target only if it must be; where everything is out, the best.
     """
     taken, bad = occupied(history), barred(history)
 
@@ -63,7 +68,8 @@ def first_free(
 
     found = usable((u, fidelity_of(u)) for u in ranked)
     if found is None:
-        found = usable((u, z) for z in by_preference(problem, costs(problem, history)) for u in ranked[:64])
+        instead = [*map(dict, others), *by_preference(problem, costs(problem, history))]
+        found = usable((u, z) for z in instead for u in ranked[:64])
     return found or (ranked[0], fidelity_of(ranked[0]))
 
 
@@ -85,14 +91,21 @@ def check_fidelities(problem: Problem, given: object) -> None:
 def ladder(problem: Problem, given: Sequence[Mapping[str, Any]] | None, price: Costs) -> list[Point]:
     """Return the fidelities that a finite method works with: the cheaper ones in order of cost, the target last.
 
-    By default they lie a third and two thirds of the way to the target, in rescaled coordinates, from the corner
-    farthest from it; where all fidelities are options, they are all of those.
+    By default they lie a third and two thirds of the way to the target, in rescaled coordinates, from the corner where
+    every fidelity is at its cheaper end; where all fidelities are options, they are all of those.
     """
-    members = [problem.fidelity.validate(z, "z") for z in given] if given else _default_fidelities(problem)
+    members = [problem.fidelity.validate(z, "z") for z in given] if given else _default_fidelities(problem, price)
     cheaper = [z for z in members if not problem.is_target(z) and price.of(z) < price.target]
     distinct = {point_key(z): z for z in sorted(cheaper, key=price.of)}
     return [*distinct.values(), dict(problem.target)]
 
+
+def on_levels(history: History, levels: list[Point]) -> History:
+    """Return the trials at fidelities of the list: the others say nothing that its models understand."""
+    return History([t for t in history if t.z in levels])
+
+
+OFF_THE_LIST = "Every point of the search is out at every fidelity of the list: a free one off the list, to keep busy."
 
 MANY = 10
 
@@ -102,18 +115,25 @@ def _is_a_list(problem: Problem) -> bool:
     return len(problem.fidelity) > 0 and all(isinstance(q, Choice) for q in problem.fidelity.values())
 
 
-def _default_fidelities(problem: Problem) -> list[Point]:
+def _default_fidelities(problem: Problem, price: Costs) -> list[Point]:
     fidelity = problem.fidelity
     if not fidelity:
         return []
     if _is_a_list(problem):
         return [fidelity.from_unit(u) for u in fidelity.points()]
     target = fidelity.to_unit([problem.target])[0]
-    farthest = np.where(target >= 0.5, 0.0, 1.0)
-    is_choice = np.array([isinstance(parameter, Choice) for parameter in fidelity.values()])
-    corner = np.where(is_choice, target, farthest)
+    corner = np.array([_cheaper_end(problem, price, name, u) for name, u in zip(fidelity, target, strict=True)])
     steps = [corner + share * (target - corner) for share in (1.0 / 3.0, 2.0 / 3.0)]
     return [fidelity.from_unit(u) for u in fidelity.snap(np.array(steps))]
+
+
+def _cheaper_end(problem: Problem, price: Costs, name: str, target: float) -> float:
+    """Return the end of a fidelity that costs less, of equals the one farther from the target; an option stays."""
+    parameter = problem.fidelity[name]
+    if isinstance(parameter, Choice):
+        return target
+    at_end = {u: price.of({**problem.target, name: parameter.from_unit(u)}) for u in (0.0, 1.0)}
+    return min(at_end, key=lambda u: (at_end[u], -abs(u - target)))
 
 
 def explain(

@@ -32,8 +32,8 @@ from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
 from boca.start import random_start, start_query
-from boca.strategies.base import beta, check_fidelities, explain, first_free, ladder
-from boca.surrogate import Model, Promise, Surrogate
+from boca.strategies.base import OFF_THE_LIST, beta, check_fidelities, explain, first_free, ladder, on_levels
+from boca.surrogate import Model, Promise, Surrogate, is_out_of_scale
 from boca.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
 
 _ENOUGH = 3  # results that a level needs for hyper-parameters of its own
@@ -67,9 +67,7 @@ class MFGPUCB:
         starting = random_start(problem, history, budget, rng, price, design="uniform", fidelities=levels)
         if starting is not None:
             return starting
-        if not any(
-            trial.z in levels for trial in history.finished
-        ):  # the results so far are at fidelities that no level has
+        if not on_levels(history, levels).complete:  # the results so far are at fidelities that no level has
             z = levels[int(rng.integers(len(levels)))]
             return start_query(problem, history, rng, price, z, design="uniform")
         return _Decision(self, problem, history, price, levels, rng).suggestion()
@@ -90,12 +88,13 @@ class _Decision:
         self.strategy = strategy
         self.problem = problem
         self.history = history
+        self.known = on_levels(history, levels)
         self.levels = levels
         self.rng = rng
         self.fits: dict[str, Any] | None = None  # what a refit for this very decision learned
         self.models = self._models()
         first = _FIRST * self._range_of_start()
-        self.zeta = widened(first, [self._surprise(t) for t in history.chosen if "checks" in t.why], len(levels))
+        self.zeta = widened(first, self._surprises(), len(levels))
         queried = [levels.index(trial.z) for trial in history.chosen if trial.z in levels]
         self.gamma = raised(first, queried, [price.of(z) for z in levels])
         self.beta = beta(len(history.chosen) + 1, len(problem.space), self.models[-1].diameter())
@@ -105,7 +104,9 @@ class _Decision:
         if check is not None:
             return check
         ranked = MAXIMIZERS[self.strategy.maximizer](self.bound, self.problem.space, self.rng, self._anchors())
-        u, z = first_free(self.problem, self.history, ranked, lambda u: dict(self.levels[self.level(u)]))
+        u, z = first_free(
+            self.problem, self.history, ranked, lambda u: dict(self.levels[self.level(u)]), others=self.levels
+        )
         return Suggestion(self.problem.space.from_unit(u), z, self._why(u, z))
 
     # The models -------------------------------------------------------------------------------------------------
@@ -130,12 +131,12 @@ class _Decision:
         Failures are results at the worst value of all levels.  A level without a result gets one that says nothing, so
         that its model is the prior around what the other levels show.
         """
-        scores = self.history.scores(self.problem.direction)
+        scores = self.known.scores(self.problem.direction)
         turn = sign(self.problem.direction)
-        pairs = zip(self.history.finished, scores, strict=True)
+        pairs = zip(self.known.finished, scores, strict=True)
         told = [replace(t, z={}, state="complete", value=turn * float(y)) for t, y in pairs if t.z == z]
         if not told:
-            anywhere = dict(self.history.finished[0].x)
+            anywhere = dict(self.known.finished[0].x)
             told = [Trial(0, anywhere, {}, 0.0, {}, "complete", turn * float(np.median(scores)), noise=math.inf)]
         return History([*told, *(replace(t, z={}) for t in self.history.running if t.z == z)])
 
@@ -147,9 +148,19 @@ class _Decision:
             (t.why["fits"] for t in reversed(self.history.chosen) if "fits" in t.why), None
         )
         before = {} if stored is None else stored["levels"]
-        if stored is None or set(names) - set(before) or surrogate.is_due(self.problem, self.history, stored):
-            counts = [sum(t.noise != math.inf for t in history.complete) for history in histories]
-            donor = lender(counts)
+        counts = [sum(t.noise != math.inf for t in history.complete) for history in histories]
+        donor = lender(counts)
+
+        def is_due() -> bool:
+            if stored is None or set(names) - set(before) or surrogate.is_scheduled(self.history, stored):
+                return True
+            return any(
+                is_out_of_scale(before[name], history.scores(domain.direction))
+                for i, (name, history) in enumerate(zip(names, histories, strict=True))
+                if counts[i] >= _ENOUGH or i == donor  # a scale of its own
+            )
+
+        if stored is None or is_due():
             own = {
                 i: surrogate.fit(domain, history, self.rng, before.get(names[i]))
                 for i, history in enumerate(histories)
@@ -157,7 +168,6 @@ class _Decision:
             }
             self.fits = stored = {
                 "levels": {name: own.get(i, own[donor]) for i, name in enumerate(names)},
-                "location": own[donor]["location"],
                 "scale": own[donor]["scale"],
                 "results": len(self.history.finished),
                 "iteration": len(self.history.chosen),
@@ -190,16 +200,24 @@ class _Decision:
     def _range_of_start(self) -> float:
         """Return the range of the results before the first iteration; where they are all equal, the models' scale."""
         first = self.history.chosen[0].number if self.history.chosen else len(self.history)
-        values = [t.value for t in self.history.complete if t.number < first and t.value is not None]
+        values = [t.value for t in self.known.complete if t.number < first and t.value is not None]
         width = 0.5 * max(values) - 0.5 * min(values) if values else 0.0  # halved: the range of floats is no float
         return 2.0 * min(width, 0.25 * sys.float_info.max) or self.models[-1].standard.scale
 
-    def _surprise(self, check: Trial) -> tuple[int, float]:
-        """Return the level of a check and how far it lies from the result that it checks; 0 while one is missing."""
-        value = self.history[check.why["checks"]].value
-        if check.value is None or value is None or check.z not in self.levels:
-            return 0, 0.0
-        return self.levels.index(check.z), abs(check.value - value)
+    def _surprises(self) -> list[tuple[int, float, float]]:
+        """Return, of every query whose point is known one level below, that level, how far the value lay from the mean
+        there, and how far from the result there."""
+        told = {(point_key(t.x), point_key(t.z)): t.value for t in self.history.complete}
+        found = []
+        for trial in self.history.chosen:
+            below = trial.why.get("below")
+            if trial.value is None or below is None or below["z"] not in self.levels[:-1]:
+                continue
+            value = told.get((point_key(trial.x), point_key(below["z"])))
+            if value is not None:
+                level = self.levels.index(below["z"])
+                found.append((level, abs(trial.value - below["mean"]), abs(trial.value - value)))
+        return found
 
     def _check(self) -> Suggestion | None:
         """Return the query that a surprising result calls for, at the same x one level below, if there is one."""
@@ -224,18 +242,18 @@ class _Decision:
     # Words ------------------------------------------------------------------------------------------------------
 
     def _why(self, u: FloatArray, z: Point, *, reason: str | None = None) -> dict[str, Any]:
-        m = self.levels.index(z) if z in self.levels else len(self.levels) - 1
+        m = self.levels.index(z) if z in self.levels else None
         target = self.models[-1]
         why = explain(
             target,
             self.history,
             u,
             phase="model",
-            reason=reason or self._sentence(m),
+            reason=reason or (OFF_THE_LIST if m is None else self._sentence(m)),
             beta=self.beta,
             acquisition="ucb",
             bound=target.value_as_told(float(self.bound.value(u[None, :])[0])),
-            level=m + 1,
+            **({} if m is None else {"level": m + 1}),
             zeta=self.zeta,
             thresholds=self.gamma,
         )
@@ -243,7 +261,7 @@ class _Decision:
         why["refit"] = self.fits is not None
         if self.fits is not None:
             why["fits"] = self.fits
-        if m > 0:
+        if m:
             below = self.models[m - 1]
             mean = below.value_as_told(float(below.moments(u[None, :])[0][0]))
             why["below"] = {"z": dict(self.levels[m - 1]), "mean": mean}
@@ -303,11 +321,11 @@ def lender(counts: Sequence[int]) -> int:
     return last if counts[last] >= _ENOUGH else max(range(len(counts)), key=lambda m: (counts[m], m))
 
 
-def widened(first: float, surprises: Sequence[tuple[int, float]], M: int) -> float:
-    """Return zeta after checks at these levels with these differences: twice a difference that it does not allow."""
+def widened(first: float, surprises: Sequence[tuple[int, float, float]], M: int) -> float:
+    """Return zeta after surprises at these levels: twice a difference of two results that it does not allow."""
     zeta = first
-    for m, difference in surprises:
-        if difference > (M - 1 - m) * zeta:
+    for m, surprise, difference in surprises:
+        if min(surprise, difference) > (M - 1 - m) * zeta:
             zeta = min(2.0 * difference, sys.float_info.max / M)
     return zeta
 

@@ -38,7 +38,7 @@ from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
 from boca.start import random_start, start_query
-from boca.strategies.base import beta, check_fidelities, explain, first_free, ladder
+from boca.strategies.base import OFF_THE_LIST, beta, check_fidelities, explain, first_free, ladder, on_levels
 from boca.surrogate import Data, Surrogate, collect, finite
 from boca.trial import History, Suggestion, point_key, sign
 
@@ -82,7 +82,7 @@ class MFSKO:
         promise = Promise(belief, best, np.array([price.target / price.of(z) for z in levels]))
         anchors = queried[np.argsort(-mu, kind="stable")[:5]]
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, anchors)
-        u, z = first_free(problem, history, ranked, lambda u: dict(levels[promise.level(u)]))
+        u, z = first_free(problem, history, ranked, lambda u: dict(levels[promise.level(u)]), others=levels)
         return Suggestion(problem.space.from_unit(u), z, self._why(problem, history, belief, u, z, levels))
 
     def _belief(self, problem: Problem, known: History, levels: list[Point], rng: np.random.Generator) -> Belief:
@@ -106,9 +106,11 @@ class MFSKO:
     def _why(
         self, problem: Problem, history: History, belief: Belief, u: FloatArray, z: Point, levels: list[Point]
     ) -> dict[str, Any]:
-        m = levels.index(z) if z in levels else len(levels) - 1
         weight = beta(len(history.chosen) + 1, len(problem.space), float(np.sum(1.0 / belief.h[0])))
-        if len(levels) == 1:
+        m = levels.index(z) if z in levels else None
+        if m is None:
+            reason = OFF_THE_LIST
+        elif len(levels) == 1:
             reason = "The largest expected improvement."
         elif m == len(levels) - 1:
             reason = "The target fidelity: it promises the largest improvement for its cost."
@@ -116,15 +118,11 @@ class MFSKO:
             reason = (
                 f"Fidelity {m + 1} of {len(levels)}: it promises the largest improvement at the target for its cost."
             )
-        why = explain(belief, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei", level=m + 1)
+        level = {} if m is None else {"level": m + 1}
+        why = explain(belief, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei", **level)
         if belief.record is not None:
             why |= {"refit": True, "fits": belief.record}
         return why
-
-
-def on_levels(history: History, levels: list[Point]) -> History:
-    """Return the trials at fidelities of the list: the others say nothing that the model understands."""
-    return History([t for t in history if t.z in levels])
 
 
 # The model --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,811 @@
+"""MF-SKO: its model against dense algebra, its acquisition against the four factors by hand, and whole runs replayed.
+
+[H06] Huang et al., 2006.  The oracle trusts nothing of the library but the numbers that a trial carries: covariances
+are written out pair by pair, and the posterior is the textbook's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import namedtuple
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
+
+import boca
+from boca.cost import costs
+from boca.encoding import Encoding
+from boca.errors import InvalidInput
+from boca.gp import fit as gp_fit
+from boca.gp.fit import JITTER, Standardisation
+from boca.gp.model import GP
+from boca.maximizer import MAXIMIZERS
+from boca.problem import Budget
+from boca.strategies.base import ladder, on_levels
+from boca.strategies.mf_sko import Belief, Promise, autoregressive, log_likelihood, unpack
+from boca.surrogate import Data, Surrogate
+from boca.trial import History, Trial
+
+NUMBERS = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(-2.0, 2.0))
+MIXED = boca.Space(kind=boca.Choice(["u", "v", "w"]), b=boca.Float(-2.0, 2.0), n=boca.Int(0, 5))
+SPACES = {"numbers": NUMBERS, "mixed": MIXED}
+EVERY_SPACE = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+EVERY_M = pytest.mark.parametrize("M", [1, 2, 3])
+
+
+# The oracle ---------------------------------------------------------------------------------------------------------
+
+
+class Dense:
+    """A sum of terms B_t[a, b] exp(-|x - x'|_t^2 / 2), conditioned on results and on what is out."""
+
+    def __init__(self, space, B, h, eta2, m, points, y, noise=None):
+        self.space, self.B, self.h, self.m = space, np.array(B), np.array(h), m
+        self.points = points  # (x, level), those without a y last
+        n = len(y)
+        K = self.k(points, points) + eta2 * np.eye(len(points))
+        K[:n, :n] += np.diag(np.zeros(n) if noise is None else noise)
+        self.n, self.K, self.y = n, K, np.array(y)
+
+    def k(self, a, b):
+        i, j = np.array([m for _, m in a], dtype=int), np.array([m for _, m in b], dtype=int)
+        total = np.zeros((len(a), len(b)))
+        for B, h in zip(self.B, self.h, strict=True):
+            s = np.zeros((len(a), len(b)))
+            for width, (name, parameter) in zip(h, self.space.items(), strict=True):
+                if isinstance(parameter, boca.Choice):
+                    s += np.array([[x[name] != y[name] for y, _ in b] for x, _ in a]) / width**2
+                else:
+                    u, v = (np.array([x[name] for x, _ in points], dtype=float) for points in (a, b))
+                    s += ((u[:, None] - v[None, :]) / (parameter.high - parameter.low) / width) ** 2
+            total += B[np.ix_(i, j)] * np.exp(-0.5 * s)
+        return total
+
+    def means(self, a):
+        told = self.points[: self.n]
+        return self.m + self.k(a, told) @ np.linalg.solve(self.K[: self.n, : self.n], self.y - self.m)
+
+    def covariance(self, a):
+        cross = self.k(self.points, a)
+        return self.k(a, a) - cross.T @ np.linalg.solve(self.K, cross)
+
+    def of_levels(self, x):
+        """Return the mean at the target, and the covariance matrix of all levels, at one x."""
+        a = [(x, m) for m in range(self.B.shape[1])]
+        return float(self.means(a[-1:])[0]), self.covariance(a)
+
+
+def by_hand(kappa):
+    """f_a = f_0 + delta_1 + ... + delta_a: two levels share the terms that both reach."""
+    M = len(kappa)
+    return [[[kappa[t] if t <= min(a, b) else 0.0 for b in range(M)] for a in range(M)] for t in range(M)]
+
+
+Setting = namedtuple("Setting", "space M theta kappa h eta2 xs level y noise pending pending_level")
+
+
+def setting(space, M, *, n=14, noisy=True, out=2):
+    """Return hyper-parameters and results at all levels, drawn anyhow."""
+    rng = np.random.default_rng([M, len(space)])
+    d = len(space)
+    kappa, h, eta2 = np.array([1.7, 0.4, 0.15])[:M], rng.uniform(0.3, 1.2, (M, d)), 0.03
+    theta = np.log(np.concatenate([kappa, h.ravel(), [eta2]]))
+    xs = [space.from_unit(u) for u in space.snap(rng.random((n + out, d)))]
+    level = np.concatenate([np.arange(n) % M, rng.integers(M, size=out)])
+    noise = rng.random(n) if noisy else None
+    y = rng.standard_normal(n)
+    return Setting(space, M, theta, kappa, h, eta2 + JITTER * kappa.sum(), xs[:n], level, y, noise, xs[n:], level[n:])
+
+
+def encoding_of(space):
+    return Encoding(boca.Problem(space), "se")
+
+
+def data_of(s):
+    encoding = encoding_of(s.space)
+    features = [encoding.x_features(s.space.to_unit(xs)) for xs in (s.xs, s.pending)]
+    return Data(features[0], s.y, s.noise, features[1])
+
+
+def dense_of(s, *, m=0.0):
+    points = list(zip([*s.xs, *s.pending], s.level, strict=True))
+    return Dense(s.space, by_hand(s.kappa), s.h, s.eta2, m, points, s.y, s.noise)
+
+
+def belief_of(s, *, m=0.0, pending=True):
+    data, level = data_of(s), s.level
+    if not pending:
+        data, level = replace(data, pending=data.pending[:0]), level[: len(s.y)]
+    encoding = encoding_of(s.space)
+    return Belief.build(
+        encoding.problem,
+        encoding,
+        Standardisation(0.0, 1.0),
+        data,
+        level,
+        autoregressive(s.kappa),
+        s.h,
+        s.eta2,
+        m,
+        None,
+    )
+
+
+def likelihood(s, theta):
+    return log_likelihood(theta, encoding_of(s.space), data_of(s), s.level[: len(s.y)], s.M)
+
+
+def somewhere(space, count, seed=9):
+    """Return unit coordinates of points that exist."""
+    return space.snap(np.random.default_rng(seed).random((count, len(space))))
+
+
+# Likelihood ---------------------------------------------------------------------------------------------------------
+
+
+def test_theta_holds_logarithms_and_a_constant_jitter_joins_the_noise():
+    kappa, h, eta2 = unpack(np.log([2.0, 0.5, 0.1, 0.2, 0.3, 0.4, 0.01]), 2)
+    np.testing.assert_allclose(kappa, [2.0, 0.5])
+    np.testing.assert_allclose(h, [[0.1, 0.2], [0.3, 0.4]])
+    assert eta2 == pytest.approx(0.01 + 2.5 * JITTER, rel=1e-14)
+
+
+@EVERY_M
+def test_levels_share_the_terms_that_both_reach(M):
+    kappa = np.array([1.7, 0.4, 0.15])[:M]
+    np.testing.assert_array_equal(autoregressive(kappa), by_hand(kappa))
+
+
+@EVERY_SPACE
+@EVERY_M
+@pytest.mark.parametrize("noisy", [False, True], ids=["plain", "noisy"])
+def test_the_likelihood_is_the_normal_density_of_the_results(space, M, noisy):
+    s = setting(space, M, noisy=noisy)
+    n = len(s.y)
+    expected = multivariate_normal(np.zeros(n), dense_of(s).K[:n, :n]).logpdf(s.y)
+    assert likelihood(s, s.theta)[0] == pytest.approx(expected, rel=1e-10)
+
+
+@EVERY_SPACE
+@EVERY_M
+@pytest.mark.parametrize("noisy", [False, True], ids=["plain", "noisy"])
+def test_the_gradient_is_the_finite_difference_of_the_likelihood(space, M, noisy):
+    s = setting(space, M, noisy=noisy)
+    _, gradient = likelihood(s, s.theta)
+    step = 1e-5
+    moves = step * np.eye(len(s.theta))
+    slope = [(likelihood(s, s.theta + e)[0] - likelihood(s, s.theta - e)[0]) / (2.0 * step) for e in moves]
+    np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-7)
+    assert np.all(np.abs(gradient) > 1e-4)  # no entry is forgotten
+
+
+@EVERY_SPACE
+def test_the_likelihood_of_one_level_is_that_of_an_ordinary_process(space):
+    s = setting(space, 1)
+    encoding, data = encoding_of(space), data_of(s)
+    value, gradient = gp_fit.log_likelihood(s.theta, encoding.kernel, data.X, s.y, s.noise, mean=0.0)
+    ours = likelihood(s, s.theta)
+    assert ours[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(ours[1], gradient, rtol=1e-9, atol=1e-11)
+
+
+@EVERY_SPACE
+def test_without_results_at_it_a_level_leaves_the_likelihood_alone(space):
+    """The terms that nothing reaches have no gradient but that of the jitter."""
+    s = setting(space, 3)
+    s = s._replace(level=np.zeros_like(s.level))
+    d = len(space)
+    _, gradient = likelihood(s, s.theta)
+    np.testing.assert_allclose(gradient[1:3], 0.0, atol=1e-6)
+    np.testing.assert_array_equal(gradient[3 + d : 3 + 3 * d], 0.0)
+
+
+# Posterior ----------------------------------------------------------------------------------------------------------
+
+
+@EVERY_SPACE
+@EVERY_M
+@pytest.mark.parametrize("noisy", [False, True], ids=["plain", "noisy"])
+def test_the_joint_posterior_is_that_of_dense_algebra_with_points_out(space, M, noisy):
+    s = setting(space, M, noisy=noisy)
+    belief, dense = belief_of(s, m=0.3), dense_of(s, m=0.3)
+    U = np.vstack([somewhere(space, 6), space.to_unit([s.xs[0], s.pending[0]])])
+    mu, variance, covariance = belief.joint(U)
+    assert variance.shape == covariance.shape == (M, len(U))
+    for i, u in enumerate(U):
+        expected_mu, C = dense.of_levels(space.from_unit(u))
+        assert mu[i] == pytest.approx(expected_mu, rel=1e-9, abs=1e-10)
+        np.testing.assert_allclose(variance[:, i], np.diagonal(C), rtol=1e-8)
+        np.testing.assert_allclose(covariance[:, i], C[:, -1], rtol=1e-8, atol=1e-11)
+
+
+@EVERY_SPACE
+@EVERY_M
+def test_one_point_at_a_time_gives_the_same_posterior(space, M):
+    belief = belief_of(setting(space, M), m=-0.2)
+    U = somewhere(space, 8)
+    together = belief.joint(U)
+    for i, u in enumerate(U):
+        mu, variance, covariance = belief.joint_at(u)
+        assert mu == pytest.approx(together[0][i], rel=1e-10, abs=1e-12)
+        np.testing.assert_allclose(variance, together[1][:, i], rtol=1e-10)
+        np.testing.assert_allclose(covariance, together[2][:, i], rtol=1e-10, atol=1e-13)
+
+
+@EVERY_SPACE
+@EVERY_M
+def test_what_is_out_takes_variance_away_and_leaves_every_mean(space, M):
+    s = setting(space, M)
+    U = np.vstack([somewhere(space, 6), space.to_unit(s.pending)])
+    (before, wide, _), (after, narrow, _) = (belief_of(s, pending=pending).joint(U) for pending in (False, True))
+    np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-14)
+    assert np.all(narrow < wide + 1e-12)
+    for i, m in enumerate(s.pending_level):  # at the point and the level that are out
+        assert narrow[m, 6 + i] <= 1.0 / (1.0 / s.eta2 + 1.0 / wide[m, 6 + i]) * (1.0 + 1e-9)
+
+
+@EVERY_SPACE
+def test_with_one_level_the_model_is_an_ordinary_process(space):
+    s = setting(space, 1)
+    encoding, data = encoding_of(space), data_of(s)
+    gp = GP.build(encoding.kernel, data.X, s.y, kappa0=s.kappa[0], h=s.h[0], eta2=s.eta2, m=0.3, noise=s.noise).imagine(
+        data.pending
+    )
+    U = somewhere(space, 8)
+    mean, variance = gp.posterior(encoding.x_features(U))
+    mu, own, shared = belief_of(s, m=0.3).joint(U)
+    np.testing.assert_allclose(mu, mean, rtol=1e-10)
+    np.testing.assert_allclose(own[0], variance, rtol=1e-9)
+    np.testing.assert_array_equal(own, shared)
+    mu, sigma = belief_of(s, m=0.3).moments(U)
+    np.testing.assert_allclose(sigma, np.sqrt(variance), rtol=1e-9)
+
+
+def test_with_tiny_differences_all_levels_are_one_function():
+    """A result at any level is then as good as one at the target."""
+    s = setting(NUMBERS, 3)
+    kappa = np.array([1.7, 1e-12, 1e-12])
+    U = somewhere(NUMBERS, 5)
+    apart = belief_of(s._replace(kappa=kappa)).joint(U)
+    pooled = belief_of(s._replace(kappa=kappa, level=np.full_like(s.level, 2))).joint(U)
+    np.testing.assert_allclose(apart[0], pooled[0], rtol=1e-6)
+    np.testing.assert_allclose(apart[1], np.tile(pooled[1][2], (3, 1)), rtol=1e-6)
+
+
+# A process that is known --------------------------------------------------------------------------------------------
+
+
+def trials_of(space, levels, count, *, seed=0, out=2):
+    rng = np.random.default_rng(seed)
+    trials = []
+    for i, u in enumerate(space.snap(rng.random((count + out, len(space))))):
+        z = levels[int(rng.integers(len(levels)))]
+        trial = Trial(i, space.from_unit(u), dict(z), 1.0, {"phase": "start"}, asked=2 * i + 1)
+        if i < count:
+            trial = replace(trial, state="complete", value=float(rng.standard_normal()), told=2 * i + 2)
+        trials.append(trial)
+    return History([replace(t, noise=0.3) if t.number == 1 else t for t in trials])
+
+
+@EVERY_SPACE
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_known_process_is_believed_at_every_level_as_it_is(space, direction):
+    """The posterior at (x, z_m) and its covariance with (x, z*) are those of the GP over both, points out included."""
+    fidelity = boca.Space(s=boca.Choice(["sim", "lab"]), z=boca.Float(0.0, 4.0))
+    problem = boca.Problem(
+        space,
+        fidelity,
+        cost=lambda z: 1.0 + z["z"] + (z["s"] == "lab"),
+        target={"s": "lab", "z": 4.0},
+        direction=direction,
+    )
+    levels = ladder(
+        problem, [{"s": "sim", "z": 1.0}, {"s": "lab", "z": 0.5}, {"s": "lab", "z": 3.0}], costs(problem, ())
+    )
+    assert len(levels) == 4
+    known = {"kappa0": 2.0, "eta2": 0.05, "mean": 0.7, "h_x": [0.5, 0.9, 0.4][: len(space)], "h_z": [0.8, 0.6]}
+    history = trials_of(space, levels, 12)
+    belief = boca.MFSKO(hyperparameters=known)._belief(problem, history, levels, np.random.default_rng(0))
+    model = Surrogate.paper().known(problem, history, known)
+    U = somewhere(space, 5)
+    mu, variance, covariance = belief.joint(U)
+    for i, u in enumerate(U):
+        F = model.at(u, fidelity.to_unit(levels))
+        expected_mean, expected_variance = model.gp.posterior(F)
+        assert mu[i] == pytest.approx(expected_mean[-1], rel=1e-9)
+        np.testing.assert_allclose(variance[:, i], expected_variance, rtol=1e-8)
+        np.testing.assert_allclose(covariance[:, i], model.gp.covariance_with(F, F[-1])[1], rtol=1e-8, atol=1e-11)
+    assert belief.value_as_told(float(mu[0])) == model.value_as_told(float(mu[0]))
+    numbers = belief.hyperparameters()
+    assert {key: numbers[key] for key in ("kappa0", "eta2", "mean", "h_x")} == {
+        key: known[key] for key in ("kappa0", "eta2", "mean", "h_x")
+    }
+
+
+# Acquisition --------------------------------------------------------------------------------------------------------
+
+PER_COST = np.array([2.4, 1.5, 1.0])
+
+
+def improvement(mu, sigma, best):
+    u = (mu - best) / sigma
+    return sigma * (norm.pdf(u) + u * norm.cdf(u))
+
+
+def improvement_by_quadrature(mu, sigma, best):
+    def integrand(f):
+        return (f - best) * norm.pdf(f, mu, sigma)
+
+    top = max(mu, best) + 12.0 * sigma
+    return quad(integrand, best, top, epsabs=0.0, epsrel=1e-11, limit=200, points=[mu])[0]
+
+
+def three_factors(C, eta2, per_cost):
+    """Return correlation with the target, discount for the noise and cost ratio of every level, multiplied."""
+    sigma = np.sqrt(np.diagonal(C))
+    correlation = C[:, -1] / (sigma * sigma[-1])
+    return correlation * (1.0 - math.sqrt(eta2) / np.sqrt(sigma**2 + eta2)) * np.array(per_cost)
+
+
+def acquired(mu, C, best, eta2, per_cost, expected=improvement):
+    """Return the acquisition of [H06] at every level."""
+    return expected(mu, math.sqrt(C[-1, -1]), best) * three_factors(C, eta2, per_cost)
+
+
+@EVERY_SPACE
+@EVERY_M
+def test_the_acquisition_is_the_product_of_its_four_factors_at_the_best_level(space, M):
+    s = setting(space, M)
+    belief, dense = belief_of(s), dense_of(s)
+    U = somewhere(space, 8)
+    chosen = set()
+    for per_cost in (PER_COST[-M:], PER_COST[-M:] ** 3):
+        promise = Promise(belief, 0.4, per_cost)
+        for u, value in zip(U, np.exp(promise.value(U)), strict=True):
+            moments = dense.of_levels(space.from_unit(u))
+            expected = acquired(*moments, 0.4, s.eta2, per_cost, improvement_by_quadrature)
+            assert value == pytest.approx(np.max(expected), rel=1e-7)
+            assert promise.value_at(u) == pytest.approx(math.log(np.max(expected)), rel=1e-7, abs=1e-7)
+            assert promise.level(u) == int(np.argmax(expected))
+            np.testing.assert_allclose(np.exp(promise._by_level_at(u)), expected, rtol=1e-7)
+            chosen.add(promise.level(u))
+    assert M == 1 or len(chosen) > 1  # the choice of the level is a choice
+
+
+def test_prices_decide_between_levels():
+    """Dear enough, no cheap level is worth it; cheap enough, the cheapest always is."""
+    belief = belief_of(setting(NUMBERS, 3))
+    U = somewhere(NUMBERS, 10)
+    assert {Promise(belief, 0.4, np.array([0.01, 0.1, 1.0])).level(u) for u in U} == {2}
+    assert {Promise(belief, 0.4, np.array([1e6, 1.0, 1.0])).level(u) for u in U} == {0}
+
+
+def test_repeating_a_query_is_discounted_by_the_noise():
+    """With little noise nothing is left to learn where a level was queried; without a discount it would be asked."""
+    s = setting(NUMBERS, 1, noisy=False, out=0)._replace(eta2=1e-6)
+    promise = Promise(belief_of(s), 0.0, np.ones(1))
+    best = int(np.argmax(s.y))
+    at = NUMBERS.to_unit([s.xs[best]])[0]
+    mu, (variance,), _ = belief_of(s).joint_at(at)
+    discount = 1.0 - 1.0 / math.sqrt(1.0 + variance / 1e-6)
+    assert discount < 1.0 - math.sqrt(0.5)
+    assert promise.value_at(at) == pytest.approx(math.log(mu) + math.log(discount), rel=1e-6)
+
+
+def test_without_noise_there_is_no_discount():
+    s = setting(NUMBERS, 2, noisy=False, out=0)._replace(eta2=0.0)
+    belief = belief_of(s)
+    assert belief.eta2 == 0.0
+    promise = Promise(belief, 0.4, np.array([3.0, 1.0]))
+    U = somewhere(NUMBERS, 6)
+    expected = [np.max(acquired(*dense_of(s).of_levels(NUMBERS.from_unit(u)), 0.4, 0.0, [3.0, 1.0])) for u in U]
+    np.testing.assert_allclose(np.exp(promise.value(U)), expected, rtol=1e-6)
+    np.testing.assert_allclose([promise.value_at(u) for u in U], promise.value(U), rtol=1e-8, atol=1e-8)
+
+
+def test_a_level_that_has_nothing_in_common_with_the_target_is_not_asked():
+    """Independent levels, then opposed ones: the correlation is 0, then -1, and its logarithm stays a number."""
+    s = setting(NUMBERS, 1, out=0)
+    encoding = encoding_of(NUMBERS)
+    for shared in (0.0, -1.0):
+        B = np.array([[[1.0, shared], [shared, 1.0]]])
+        level = np.ones(len(s.y), dtype=int)
+        belief = Belief.build(
+            encoding.problem, encoding, Standardisation(0.0, 1.0), data_of(s), level, B, s.h, 0.03, 0.0, None
+        )
+        promise = Promise(belief, 0.4, np.array([1000.0, 1.0]))
+        U = somewhere(NUMBERS, 6)
+        assert np.all(np.isfinite(promise.value(U)))
+        assert {promise.level(u) for u in U} == {1}
+
+
+@EVERY_SPACE
+@EVERY_M
+def test_the_gradient_of_the_acquisition_is_that_of_its_values(space, M):
+    """Central differences of another length, on the inside, on the border and at points that exist."""
+    promise = Promise(belief_of(setting(space, M)), 0.4, PER_COST[-M:])
+    U = np.vstack([somewhere(space, 10), np.zeros(len(space)), np.ones(len(space))])
+    values, gradient = promise.value_and_gradient(U)
+    np.testing.assert_allclose(values, promise.value(U), rtol=1e-12)
+    step = 1e-4
+    for j, parameter in enumerate(space.values()):
+        if isinstance(parameter, boca.Choice):
+            np.testing.assert_array_equal(gradient[:, j], 0.0)
+            continue
+        up, down = U.copy(), U.copy()
+        up[:, j], down[:, j] = np.minimum(U[:, j] + step, 1.0), np.maximum(U[:, j] - step, 0.0)
+        slope = (promise.value(up) - promise.value(down)) / (up[:, j] - down[:, j])
+        np.testing.assert_allclose(gradient[:, j], slope, rtol=2e-3, atol=2e-3)
+
+
+# Whole runs, replayed -----------------------------------------------------------------------------------------------
+
+
+def made(direction="maximize"):
+    return boca.Problem(
+        boca.Space(kind=boca.Choice(["u", "v"]), x=boca.Float(-1.0, 3.0)),
+        boca.Space(z=boca.Float(0.0, 1.0)),
+        cost=lambda z: 0.1 + z["z"],
+        direction=direction,
+    )
+
+
+def g(x, z):
+    bias = 0.4 * (1.0 - z["z"]) * math.cos(3.0 * x["x"])
+    return 7.0 + math.sin(2.0 * x["x"]) + 0.3 * x["x"] * (x["kind"] == "u") + bias
+
+
+def play(problem, strategy, objective, *, trials=40, noise=None, capital=30):
+    """Run a study: now and then three trials are out and told out of order, and one in thirteen fails."""
+    optimizer = boca.Optimizer(problem, budget=boca.targets(capital), strategy=strategy, seed=3)
+    out = []
+    while len(optimizer.history) < trials and (trial := optimizer.ask()) is not None:
+        out.append(trial)
+        if len(out) < (3 if trial.number % 9 > 5 else 1):
+            continue
+        for done in reversed(out):
+            if done.number % 13 == 7:
+                optimizer.fail(done, "no luck")
+            else:
+                optimizer.tell(done, objective(done.x, done.z), noise=noise if done.number % 3 == 0 else None)
+        out = []
+    assert len(optimizer.history) >= trials
+    return optimizer.history
+
+
+Run = namedtuple("Run", "problem history levels")
+
+
+@pytest.fixture(scope="module")
+def run():
+    problem = made()
+    history = play(problem, boca.MFSKO(maximizer="sobol"), g, noise=0.02)
+    return Run(problem, history, ladder(problem, None, costs(problem, history)))
+
+
+def decided(run):
+    """Return the trials that the model chose, with those that it knew and those that were out."""
+    for trial in run.history:
+        if trial.phase == "model":
+            told = sorted((t for t in run.history if t.told is not None and t.told < trial.asked), key=lambda t: t.told)
+            out = [t for t in run.history if t.asked < trial.asked and (t.told is None or t.told > trial.asked)]
+            yield trial, told, out
+
+
+def scores(told):
+    """Return the values as they are maximised; a failure is the lowest told so far."""
+    lowest = min(t.value for t in told if t.value is not None)
+    return np.array([lowest if t.value is None else t.value for t in told])
+
+
+def replayed(run, trial, told, out):
+    """Return the model behind one trial from its `why` and the results alone, in the user's units."""
+    numbers = trial.why["hyperparameters"]
+    points = [(t.x, run.levels.index(t.z)) for t in [*told, *out]]
+    B, h = [term["levels"] for term in numbers["terms"]], [term["h_x"] for term in numbers["terms"]]
+    noise = [t.noise or 0.0 for t in told]
+    return Dense(run.problem.space, B, h, numbers["eta2"], numbers["mean"], points, scores(told), noise)
+
+
+def effective_best(dense, told):
+    """Return the mean at x**, the queried x of largest mean minus deviation at the target."""
+    top = []
+    for t in told:
+        mu, C = dense.of_levels(t.x)
+        top.append((mu - math.sqrt(C[-1, -1]), mu))
+    return max(top)[1]
+
+
+def test_a_run_does_what_it_is_there_for(run):
+    """The replay below is worth something only if the model chose between levels, with trials out and failures."""
+    asked = {trial.z["z"] for trial, _, _ in decided(run)}
+    assert len(asked) >= 2
+    assert 1.0 in asked
+    assert sum(bool(out) for _, _, out in decided(run)) >= 5
+    assert any(t.state == "failed" for t in run.history)
+
+
+def test_what_a_trial_tells_of_the_target_is_the_posterior_there(run):
+    for trial, told, out in decided(run):
+        mu, C = replayed(run, trial, told, out).of_levels(trial.x)
+        sigma = math.sqrt(C[-1, -1])
+        assert trial.why["mean"] == pytest.approx(mu, rel=1e-7)
+        assert trial.why["std"] == pytest.approx(sigma, rel=1e-5)
+        assert trial.why["ucb"] == pytest.approx(mu + math.sqrt(trial.why["beta"]) * sigma, rel=1e-7)
+        assert trial.why["pending"] == [t.number for t in out]
+
+
+def test_the_model_of_a_trial_is_autoregressive_with_the_median_for_its_mean(run):
+    for trial, told, _ in decided(run):
+        numbers = trial.why["hyperparameters"]
+        terms = numbers["terms"]
+        kappa = [terms[t]["levels"][-1][-1] for t in range(3)]
+        np.testing.assert_allclose([term["levels"] for term in terms], by_hand(kappa), rtol=1e-14)
+        assert numbers["kappa0"] == pytest.approx(sum(kappa), rel=1e-14)
+        assert numbers["h_x"] == terms[0]["h_x"]
+        assert numbers["mean"] == pytest.approx(np.median(scores(told)), rel=1e-12)
+
+
+def test_the_level_asked_is_the_one_of_the_largest_acquisition(run):
+    per_cost = [1.1 / (0.1 + z["z"]) for z in run.levels]
+    for trial, told, out in decided(run):
+        dense = replayed(run, trial, told, out)
+        eta2 = trial.why["hyperparameters"]["eta2"]
+        values = three_factors(dense.of_levels(trial.x)[1], eta2, per_cost)
+        assert trial.why["level"] == int(np.argmax(values)) + 1
+        assert trial.z == run.levels[trial.why["level"] - 1]
+        assert trial.why["acquisition"] == "log_ei"
+
+
+def test_no_point_and_level_promise_more_than_those_that_were_asked(run):
+    per_cost = [1.1 / (0.1 + z["z"]) for z in run.levels]
+    for trial, told, out in [decision for decision in decided(run) if not decision[2]][::5]:  # the best may be out
+        dense = replayed(run, trial, told, out)
+        eta2, best = trial.why["hyperparameters"]["eta2"], effective_best(dense, told)
+        asked = np.max(acquired(*dense.of_levels(trial.x), best, eta2, per_cost))
+        for kind in ("u", "v"):
+            for x in np.linspace(-1.0, 3.0, 33):
+                other = acquired(*dense.of_levels({"kind": kind, "x": float(x)}), best, eta2, per_cost)
+                assert asked >= np.max(other) * (1.0 - 1e-4)
+
+
+def test_hyperparameters_are_learned_after_the_start_and_every_25_iterations(run):
+    for history in (run.history, long_run()):
+        chosen = [t for t in history if t.phase == "model"]
+        for i, trial in enumerate(chosen):
+            assert trial.why["refit"] is (i % 25 == 0)
+            assert ("fits" in trial.why) is (i % 25 == 0)
+        assert len(chosen) > 26
+
+
+def long_run():
+    problem = boca.Problem(
+        boca.Space(x=boca.Float(0.0, 1.0)), boca.Space(z=boca.Float(0.0, 1.0)), cost=lambda z: 0.2 + z["z"]
+    )
+    optimizer = boca.Optimizer(problem, budget=boca.targets(60), strategy=boca.MFSKO(maximizer="sobol"), seed=0)
+    start = [({"x": i / 5}, {"z": 1.0}) for i in range(6)]
+    for x, z in start:
+        optimizer.add(x, z, math.sin(5.0 * x["x"]), cost=20.0)
+    for _ in range(52):
+        trial = optimizer.ask()
+        optimizer.tell(trial, math.sin(5.0 * trial.x["x"]) + 0.1 * trial.z["z"])
+    return optimizer.history
+
+
+def test_between_refits_the_bandwidths_and_scales_stay(run):
+    chosen = [t for t in run.history if t.phase == "model"]
+    first, second = (
+        [[term["h_x"] for term in t.why["hyperparameters"]["terms"]] for t in chosen[i : i + 25]] for i in (0, 25)
+    )
+    assert all(h == first[0] for h in first)
+    assert all(h == second[0] for h in second)
+    assert first[0] != second[0]
+
+
+def test_a_fit_starts_from_the_last_one_and_from_two_random_points(run, monkeypatch):
+    seen = []
+
+    def spy(function, *, prior, starts):
+        seen.append((prior, starts))
+        return gp_fit.fit_theta(function, prior=prior, starts=starts)
+
+    monkeypatch.setattr("boca.strategies.mf_sko.fit_theta", spy)
+    first, second = (t for t in run.history if t.why.get("refit"))
+    for trial in (first, second):
+        before = History([t for t in run.history if t.number < trial.number and t.told and t.told < trial.asked])
+        suggest(run, before)
+    (prior, cold), (_, warm) = seen
+    assert len(cold) == len(warm) == 3
+    np.testing.assert_array_equal(cold[0], prior.mean)
+    np.testing.assert_array_equal(warm[0], first.why["fits"]["theta"])
+    assert np.all(np.isinf(prior.deviation))  # likelihood alone, within the box
+    low, high = np.exp(prior.low), np.exp(prior.high)
+    np.testing.assert_allclose(low, [1e-2, 1e-6, 1e-6, *[0.01] * 6, 1e-6])
+    np.testing.assert_allclose(high, [1e3, 1e3, 1e3, *[10.0] * 6, 2.0])
+
+
+def test_the_fit_is_a_maximum_of_the_likelihood(run):
+    """Within its box, no entry of theta moved by a tenth is better by more than the search's tolerance."""
+    trial, told, _ = next(decided(run))
+    fits = trial.why["fits"]
+    standard = (scores(told) - np.median(scores(told))) / np.std(scores(told))
+    assert fits["scale"] == pytest.approx(np.std(scores(told)), rel=1e-12)
+    space = run.problem.space
+    data = Data(
+        encoding_of(space).x_features(space.to_unit([t.x for t in told])),
+        standard,
+        np.array([(t.noise or 0.0) / fits["scale"] ** 2 for t in told]),
+        np.empty((0, 3)),
+    )
+    level = np.array([run.levels.index(t.z) for t in told])
+    theta = np.array(fits["theta"])
+
+    def value(theta):
+        return log_likelihood(theta, encoding_of(space), data, level, 3)[0]
+
+    low = np.log([1e-2, 1e-6, 1e-6, *[0.01] * 6, 1e-6])
+    high = np.log([1e3, 1e3, 1e3, *[10.0] * 6, 2.0])
+    for e in 0.1 * np.eye(len(theta)):
+        for moved in (theta + e, theta - e):
+            assert value(np.clip(moved, low, high)) <= value(theta) + 1e-3
+
+
+def suggest(run, history, strategy=None, seed=5):
+    strategy = strategy or boca.MFSKO(maximizer="sobol")
+    return strategy.suggest(run.problem, history, Budget(33.0, 3.3, 20.0), np.random.default_rng(seed))
+
+
+def test_why_survives_json_and_the_stored_history_gives_the_same_suggestion(run):
+    stored = [Trial(**json.loads(json.dumps(asdict(trial), allow_nan=False))) for trial in run.history]
+    assert stored == list(run.history)
+    assert suggest(run, History(stored)) == suggest(run, run.history)
+
+
+def test_minimising_is_maximising_the_negative_ask_for_ask(run):
+    down = play(made("minimize"), boca.MFSKO(maximizer="sobol"), lambda x, z: -g(x, z), noise=0.02, trials=22)
+    up = run.history[: len(down)]
+    assert [(t.x, t.z, t.phase) for t in down] == [(t.x, t.z, t.phase) for t in up]
+    for a, b in zip(up, down, strict=True):
+        if a.phase == "model":
+            assert b.why["mean"] == -a.why["mean"]
+            assert b.why["ucb"] == -a.why["ucb"]
+            assert b.why["std"] == a.why["std"]
+            assert b.why["hyperparameters"]["terms"] == a.why["hyperparameters"]["terms"]
+            assert b.why["hyperparameters"]["mean"] == -a.why["hyperparameters"]["mean"]
+
+
+def test_results_at_fidelities_off_the_list_change_nothing(run):
+    told = [t for t in run.history if t.state != "running"]
+    number = len(run.history)
+    strays = [
+        Trial(number + i, told[i].x, {"z": z}, 1.0, {"phase": "added"}, "complete", y, asked=999 + i, told=999 + i)
+        for i, (z, y) in enumerate([(0.5, 8.0), (0.0, 1e9), (0.9, -1e9)])
+    ]
+    assert suggest(run, History([*run.history, *strays])) == suggest(run, run.history)
+    assert len(on_levels(History([*run.history, *strays]), run.levels)) == number
+
+
+def test_another_list_than_that_of_the_last_fit_is_learned_anew(run):
+    """The numbers of three levels say nothing of four, and a warm start from them would have the wrong length."""
+    given = [{"z": 0.5}, *run.levels]
+    suggestion = suggest(run, run.history, boca.MFSKO(maximizer="sobol", fidelities=given))
+    assert suggestion.why["refit"] is True
+    assert suggestion.why["fits"]["levels"] == [[1.0 / 3.0], [0.5], [2.0 / 3.0], [1.0]]
+    assert len(suggestion.why["fits"]["theta"]) == 4 + 4 * 2 + 1
+    assert suggest(run, run.history).why["refit"] is False
+
+
+# The effective best -------------------------------------------------------------------------------------------------
+
+
+def captured(monkeypatch, problem, history, strategy):
+    """Return what was maximised, the anchors of the search, and the suggestion."""
+    seen = []
+
+    def spy(objective, space, rng, anchors):
+        seen.append((objective, anchors))
+        return MAXIMIZERS["direct"](objective, space, rng, anchors)
+
+    monkeypatch.setitem(MAXIMIZERS, "sobol", spy)
+    monkeypatch.setattr("boca.maximizer.DIRECT_EVALUATIONS", 300)
+    suggestion = strategy.suggest(problem, history, Budget(50.0, 0.0), np.random.default_rng(0))
+    return *seen[0], suggestion
+
+
+ONE = boca.Problem(
+    boca.Space(x=boca.Float(0.0, 1.0)), boca.Space(z=boca.Float(0.0, 1.0)), cost=lambda z: 0.1 + 0.9 * z["z"]
+)
+
+
+def observed(points):
+    """Return a history of (x, z, y)."""
+    return History(
+        [
+            Trial(i, {"x": x}, {"z": z}, 1.0, {"phase": "start"}, "complete", y, asked=i, told=i)
+            for i, (x, z, y) in enumerate(points)
+        ]
+    )
+
+
+def test_the_best_solution_is_the_one_of_largest_mean_minus_deviation(monkeypatch):
+    """A point seen only at a poor fidelity has the larger mean, and is not trusted."""
+    known = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.05], "h_z": [0.6]}
+    third = ladder(ONE, None, costs(ONE, ()))[0]["z"]
+    history = observed([(0.2, 1.0, 1.0), (0.8, third, 3.0)])
+    strategy = boca.MFSKO(maximizer="sobol", hyperparameters=known)
+    promise, anchors, _ = captured(monkeypatch, ONE, history, strategy)
+    rho = math.exp(-0.5 * ((1.0 - third) / 0.6) ** 2)
+    means = [1.0 / 1.01, 3.0 * rho / 1.01]
+    deviations = [math.sqrt(1.0 - 1.0 / 1.01), math.sqrt(1.0 - rho**2 / 1.01)]
+    assert means[1] > means[0]
+    assert means[0] - deviations[0] > means[1] - deviations[1]
+    assert promise.best == pytest.approx(means[0], rel=1e-6)
+    np.testing.assert_allclose(promise.per_cost, [1.0 / (0.1 + 0.9 * z) for z in (1 / 3, 2 / 3, 1.0)], rtol=1e-12)
+    np.testing.assert_array_equal(anchors, [[0.8], [0.2]])  # the search looks around the largest means
+
+
+@pytest.mark.parametrize("maximizer", ["sobol", "direct"])
+def test_the_point_asked_is_the_best_of_a_fine_grid(maximizer):
+    known = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.1], "h_z": [1.0]}
+    history = observed([(0.1, 1.0, 0.3), (0.35, 1.0 / 3.0, 1.0), (0.6, 2.0 / 3.0, 0.8), (0.9, 1.0, -0.5)])
+    suggestion = boca.MFSKO(maximizer=maximizer, hyperparameters=known).suggest(
+        ONE, history, Budget(50.0, 0.0), np.random.default_rng(0)
+    )
+    levels = [1.0 / 3.0, 2.0 / 3.0, 1.0]
+    z = np.array(levels)
+    B = np.exp(-0.5 * (z[:, None] - z[None, :]) ** 2)
+    points = [(t.x, levels.index(t.z["z"])) for t in history]
+    dense = Dense(ONE.space, [B], [[0.1]], 0.01, 0.0, points, [t.value for t in history])
+    best = effective_best(dense, list(history))
+    per_cost = 1.0 / (0.1 + 0.9 * z)
+
+    def acquisition(x):
+        return acquired(*dense.of_levels({"x": float(x)}), best, 0.01, per_cost)
+
+    grid = max(np.max(acquisition(x)) for x in np.linspace(0.0, 1.0, 201))
+    asked = acquisition(suggestion.x["x"])
+    assert np.max(asked) >= grid * (1.0 - 1e-6)
+    assert suggestion.why["level"] == int(np.argmax(asked)) + 1
+
+
+# Lists --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_of_ten_fidelities_is_one_model_of_eleven_levels():
+    problem = made()
+    given = [{"z": i / 10} for i in range(10)]
+    strategy = boca.MFSKO(maximizer="sobol", fidelities=given)
+    history = play(problem, strategy, g, trials=16, capital=40)
+    run = Run(problem, history, [*given, {"z": 1.0}])
+    *_, (trial, told, out) = decided(run)
+    assert len(trial.why["hyperparameters"]["terms"]) == 11
+    assert trial.z in run.levels
+    mu, C = replayed(run, trial, told, out).of_levels(trial.x)
+    assert trial.why["mean"] == pytest.approx(mu, rel=1e-6)
+    assert trial.why["std"] == pytest.approx(math.sqrt(C[-1, -1]), rel=1e-4)
+    assert all(t.z in run.levels for t in history)
+
+
+def test_without_fidelities_it_is_expected_improvement_over_the_effective_best():
+    problem = boca.Problem(boca.Space(x=boca.Float(0.0, 1.0)))
+    known = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.1]}
+    history = History([replace(t, z={}) for t in observed([(0.1, 1.0, 0.3), (0.5, 1.0, 1.0), (0.9, 1.0, 0.2)])])
+    strategy = boca.MFSKO(maximizer="sobol", hyperparameters=known)
+    suggestion = strategy.suggest(problem, history, Budget(50.0, 0.0), np.random.default_rng(0))
+    dense = Dense(problem.space, [[[1.0]]], [[0.1]], 0.01, 0.0, [(t.x, 0) for t in history], [t.value for t in history])
+    best = effective_best(dense, list(history))
+    grid = np.linspace(0.0, 1.0, 401)
+    values = [acquired(*dense.of_levels({"x": float(x)}), best, 0.01, [1.0])[0] for x in grid]
+    asked = acquired(*dense.of_levels(suggestion.x), best, 0.01, [1.0])[0]
+    assert asked >= max(values) * (1.0 - 1e-6)
+    assert suggestion.z == {}
+    assert suggestion.why["level"] == 1
+
+
+def test_a_maximizer_that_does_not_exist_is_refused():
+    with pytest.raises(InvalidInput, match="maximizer"):
+        boca.MFSKO(maximizer="lbfgs")
