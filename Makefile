@@ -15,7 +15,7 @@ export BOCA_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports unit test-slow bench paper overhead oracle clean
+.PHONY: help demo test lint types imports unit test-slow test-faults bench paper overhead oracle clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -47,10 +47,13 @@ imports: $(VENV)/.dev        ## imports point one way
 	$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/.dev           ## the tests, on two cores
-	$(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -n 2 -m 'not slow and not faults'
 
 test-slow: $(VENV)/.dev      ## the tests that take minutes
 	$(BIN)/python -m pytest -n 2 -m slow
+
+test-faults: $(VENV)/.dev    ## many kills, full disks, servers that go away (BOCA_FAULTS=500: so many kills)
+	$(BIN)/python -m pytest -n 2 -m faults
 
 bench: $(VENV)/.dev          ## simple regret of every method on the synthetic problems (hours)
 	$(BIN)/boca bench run --out bench-results

@@ -964,11 +964,6 @@ def test_a_problem_must_be_a_problem(problem):
         Optimizer(problem, budget=targets(1))
 
 
-def test_a_storage_is_refused_with_a_way_out():
-    with pytest.raises(InvalidInput, match=r"storage must be None.*in memory only.*opt\.add"):
-        Optimizer(PROBLEM, budget=targets(1), storage="sqlite:///study.db")
-
-
 def test_a_suggestion_outside_the_problem_is_refused_and_nothing_is_handed_out():
     class Outside:
         def suggest(self, problem, history, budget, rng):

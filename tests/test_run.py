@@ -289,11 +289,6 @@ def test_an_objective_must_be_a_function(objective):
         go(objective)
 
 
-def test_a_storage_is_refused():
-    with pytest.raises(InvalidInput, match="storage must be None"):
-        go(storage="sqlite:///study.db")
-
-
 # How well -------------------------------------------------------------------------------------------------------------
 
 

@@ -50,8 +50,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import the benchmark problems when somebody looks at them."""
-    if name in ("problems", "testing"):
+    """Import what not every program needs when somebody looks at it."""
+    if name in ("callbacks", "executors", "problems", "testing"):
         import importlib
 
         return importlib.import_module(f"boca.{name}")

@@ -1,21 +1,32 @@
 """The command `boca`.
 
 A command is a function here, or in an app of its own where several belong together.  It raises what the library raises:
-`main` is the one place where an error of the user's becomes a sentence and an exit status.
+`main` is the one place where an error becomes a sentence and an exit status: 0 done, 1 nothing found, 2 a mistake of
+the user's or a storage that fails, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 import boca
+from boca import exchange, spec
 from boca.bench.command import app as bench
-from boca.errors import BocaError
+from boca.errors import BocaError, InvalidInput, ObjectiveFailed
 from boca.problems import data
+from boca.run import Result
+from boca.storage.sql import Database, sqlite_path
+from boca.trial import History, Trial
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(bench, name="bench")
@@ -23,11 +34,20 @@ app.add_typer(bench, name="bench")
 _data = typer.Typer(no_args_is_help=True, help="The measured data behind the real problems.")
 app.add_typer(_data, name="data")
 
+_Url = Annotated[
+    str, typer.Argument(metavar="URL", help="The storage: sqlite:///study.db, a file, or postgresql+psycopg://...")
+]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a study.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its status."""
     try:
         app(args=arguments, prog_name="boca")
+    except ObjectiveFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
     except BocaError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -45,7 +65,235 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Multi-fidelity Bayesian optimisation with continuous approximations."""
+    """Find the best settings of something expensive for a fraction of the price.
+
+    boca run study.toml runs the study that a file describes, and goes on with it when run again. boca show, best and
+    export look at what is stored, while it runs and afterwards.
+    """
+
+
+# A study ----------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study, in TOML.")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Worker processes.", show_default="what the file says")
+    ] = None,
+    storage: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where to keep it.", show_default="what the file says")
+    ] = None,
+    allow_change: Annotated[
+        bool, typer.Option("--allow-change", help="Let the budget be wider than the stored one.")
+    ] = False,
+) -> None:
+    """Run the study of a file to the end of its budget; run it again to go on after any interruption."""
+    from boca import study as studies
+    from boca.callbacks import Log, Progress
+    from boca.run import drive
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    study = studies.load(file)
+    result = drive(
+        study.objective,
+        study.problem,
+        budget=study.budget,
+        strategy=study.strategy,
+        seed=study.seed,
+        stop=None,
+        storage=storage or study.storage,
+        name=study.name,
+        allow_change=allow_change,
+        executor=workers or study.workers,
+        timeout=study.timeout,
+        max_retries=study.max_retries,
+        on_error="fail",
+        callbacks=Progress() if sys.stderr.isatty() else Log(),
+    )
+    _print_result(result)
+    if result.x is None:
+        raise typer.Exit(1)
+    if any("interrupted" in warning for warning in result.warnings):
+        raise typer.Exit(130)
+
+
+def _print_result(result: Result) -> None:
+    for warning in result.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if result.x is None:
+        print("Nothing was observed at the target fidelity.")
+    else:
+        print(f"best at the target: {result.value:.8g} at {_point(result.x)}")
+    if result.recommendation is not None:
+        advice = result.recommendation
+        tried = "was run" if advice.verified else "was not run"
+        print(
+            f"recommended: {_point(advice.x)}, expected {advice.mean:.6g} ± {advice.std:.2g}; it {tried} at the target"
+        )
+    print(f"{len(result.history)} trials, {result.spent:.6g} spent")
+
+
+# What is stored ---------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def show(
+    url: _Url,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; without it, all of them.")] = None,
+    trial: Annotated[int | None, typer.Option(metavar="K", help="One trial, with all its reasons.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Show the studies of a storage, the trials of a study, or one trial."""
+    database = _open(url)
+    if name is None:
+        _show_studies([_summary(database, each) for each in database.names()], as_json)
+        return
+    history = database.study(name).read().history
+    if trial is None:
+        _show_trials(history, as_json)
+        return
+    if not 0 <= trial < len(history):
+        raise InvalidInput(f"--trial must be one of the {len(history)} trials, from 0 on; got {trial}.")
+    print(json.dumps(_whole(history[trial]), indent=None if as_json else 2, ensure_ascii=False))
+
+
+@app.command()
+def best(url: _Url, name: _Name, as_json: _Json = False) -> None:
+    """Print the best trial at the target; exit with 1 where there is none yet."""
+    database = _open(url)
+    found = database.study(name).read().history.best(_problem(database, name))
+    if found is None:
+        if as_json:
+            print("null")
+        else:
+            print("There is no complete trial at the target yet.", file=sys.stderr)
+        raise typer.Exit(1)
+    if as_json:
+        print(json.dumps(_whole(found), ensure_ascii=False))
+    else:
+        print(f"{found.value!r} at {_point(found.x)} (trial {found.number})")
+
+
+@app.command()
+def export(
+    url: _Url,
+    name: _Name,
+    format: Annotated[str, typer.Option(metavar="csv|jsonl", help="A line a trial in either.")] = "csv",
+    out: Annotated[Path | None, typer.Option(metavar="FILE", show_default="standard output")] = None,
+) -> None:
+    """Write the trials of a study as CSV or JSON lines."""
+    text = exchange.text(_open(url).study(name).read().history, format)  # type: ignore[arg-type]
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+@app.command()
+def retry(
+    url: _Url,
+    name: _Name,
+    numbers: Annotated[
+        list[int] | None, typer.Argument(metavar="[K]...", help="Trials; without any, all that failed.")
+    ] = None,
+) -> None:
+    """Have failed trials tried again, as new ones, and trials that nobody works on any more, at the next run."""
+    study = _open(url).study(name)
+    history = study.read().history
+    wrong = [number for number in numbers or [] if not 0 <= number < len(history)]
+    done = [number for number in numbers or [] if number not in wrong and history[number].state == "complete"]
+    if wrong or done:
+        raise InvalidInput(
+            f"A trial to retry must have failed or still be out; of {len(history)} trials, "
+            f"{', '.join(map(str, [*wrong, *done]))} {'is' if len(wrong + done) == 1 else 'are'} not such."
+        )
+    chosen = [history[n] for n in numbers] if numbers else [t for t in history if t.state == "failed"]
+    for trial in chosen:
+        if trial.state == "failed":
+            study.enqueue(trial.x, trial.z)
+        else:
+            study.abandon(trial)
+    print(f"{len(chosen)} trial{'' if len(chosen) == 1 else 's'} will be tried at the next run.")
+
+
+@app.command()
+def delete(
+    url: _Url,
+    name: _Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete a study with all its trials."""
+    database = _open(url)
+    count = len(database.study(name).read().history)
+    if not yes:
+        typer.confirm(f"Delete the study {name!r} with its {count} trials?", abort=True)
+    database.delete(name)
+    print(f"Deleted {name!r}.")
+
+
+def _open(url: str) -> Database:
+    """Open a storage that is there; to look at one must not make one."""
+    if "://" not in url:
+        url = f"sqlite:///{url}"
+    path = sqlite_path(url)
+    if path is not None and not Path(path).is_file():
+        raise InvalidInput(f"The storage must be there; there is no file {path!r}.")
+    return Database(url)
+
+
+def _problem(database: Database, name: str) -> boca.Problem:
+    stored = database.spec(name)
+    assert stored is not None
+    return spec.problem_of(stored)
+
+
+def _summary(database: Database, name: str) -> dict[str, Any]:
+    history = database.study(name).read().history
+    found = history.best(_problem(database, name))
+    counts = {state: sum(t.state == state for t in history) for state in ("complete", "running", "failed")}
+    return {"name": name, "trials": len(history), **counts, "best": None if found is None else found.value}
+
+
+def _show_studies(summaries: Sequence[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(summaries, ensure_ascii=False))
+        return
+    _print_table(["name", "trials", "complete", "running", "failed", "best"], [list(s.values()) for s in summaries])
+
+
+def _show_trials(history: History, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([_whole(trial) for trial in history], ensure_ascii=False))
+        return
+    heads = ["number", "state", "value", "cost", "x", "z", "why"]
+    rows = [
+        [t.number, t.state, t.value, t.cost, _point(t.x), _point(t.z), t.reason or t.why.get("reason")] for t in history
+    ]
+    _print_table(heads, rows)
+
+
+def _print_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    table = Table(*heads)
+    for row in rows:
+        table.add_row(
+            *("" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row)
+        )
+    # a pipe has no width: what is read by a program is not folded
+    Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 1000).print(table)
+
+
+def _whole(trial: Trial) -> dict[str, Any]:
+    return asdict(trial)
+
+
+def _point(point: dict[str, Any]) -> str:
+    return " ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}" for name, value in point.items()
+    )
+
+
+# Data -------------------------------------------------------------------------------------------------------------
 
 
 @_data.command()

@@ -18,6 +18,10 @@ class InvalidTrial(BocaError, ValueError):
     """A result for a trial that is unknown or already has one."""
 
 
+class StorageFailed(BocaError, RuntimeError):
+    """A database that cannot be opened, read or written; what it acknowledged before is still there."""
+
+
 class RunStopped(BocaError, RuntimeError):
     """A run that an error ended; `result` holds everything that was found until then."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
@@ -15,15 +16,19 @@ import numpy as np
 
 from boca import cost as cost_models
 from boca.errors import InvalidInput, InvalidTrial
+from boca.exchange import results
 from boca.problem import Budget, Capital, Problem
 from boca.recommendation import Recommendation, recommend
-from boca.space import finite_number
-from boca.storage import Memory
+from boca.space import Point, finite_number
+from boca.spec import describe, differences
+from boca.storage import Lease, Memory, Queued, Snapshot, Storage
+from boca.storage.rules import refuse_result
 from boca.strategies import Boca, Strategy
 from boca.trial import History, Trial, occupied, point_key
 
 _START_SHARE = 0.1  # of the capital
 _BLIND = 32  # trials out at once while money is counted in seconds and none has been measured
+_TRIES = 3  # choices that were overtaken, after which a claim does not wait for a quiet moment any more
 _ENDLESS_START = 1  # targets a dimension (and one) for the start of a study without a budget
 
 
@@ -38,15 +43,17 @@ class Optimizer:
         strategy: Strategy | None = None,
         seed: int | None = None,
         storage: str | None = None,
-        name: str | None = None,
+        name: str = "study",
+        allow_change: bool = False,
     ) -> None:
+        """Begin a study, or go on with the one of this name where the storage has it.
+
+        `storage` is None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.  A
+        study that is there must have been made of the same problem, strategy, seed and budget; `seed=None` takes its
+        seed, and with `allow_change` the budget may be a wider one.
+        """
         if not isinstance(problem, Problem):
             raise InvalidInput(f"problem must be a boca.Problem; got {problem!r}.")
-        if storage is not None:
-            raise InvalidInput(
-                f"storage must be None: this version keeps studies in memory only; got {storage!r}. "
-                "Save opt.history.to_dataframe() and bring results back with opt.add."
-            )
         strategy = Boca() if strategy is None else strategy
         if not isinstance(strategy, Strategy) or isinstance(strategy, type):
             raise InvalidInput(f"strategy must have a method suggest, such as boca.Boca(); got {strategy!r}.")
@@ -60,16 +67,41 @@ class Optimizer:
         self.seed = secrets.randbits(63) if seed is None else int(seed)
         self.name = name
         self._capital = budget if isinstance(budget, Capital) or budget is None else Capital(budget, "cost")
-        self._storage = Memory()
-        self._handed_out: dict[int, float] = {}
+        self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
+        self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
         self._was_refused = False
+
+    def _open(self, url: str, seed: int | None, allow_change: bool) -> Storage:
+        """Return the study of this name in a database: a new one, or the one that is there and fits."""
+        from boca.storage.sql import Database
+
+        if not isinstance(url, str):
+            raise InvalidInput(f"storage must be a URL such as 'sqlite:///study.db', or None; got {url!r}.")
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= 255:
+            raise InvalidInput(f"name must be a text of 1 to 255 characters; got {self.name!r}.")
+        database = Database(url)
+        given = describe(self.problem, self.strategy, seed=self.seed, capital=self._capital)
+        stored = database.create(self.name, given)
+        if seed is None:
+            self.seed = given["seed"] = stored["seed"]
+        wrong = differences(stored, given)
+        if allow_change and set(wrong) == {"budget"}:
+            _refuse_narrower(stored["budget"], given["budget"])
+            database.change(self.name, given)
+        elif wrong:
+            raise InvalidInput(
+                f"The study {self.name!r} is there and must be gone on with as it was made: "
+                f"{'; '.join(wrong.values())}. "
+                "Give what it was made of, or another name; allow_change=True lets the budget be a wider one."
+            )
+        return database.study(self.name)
 
     # What is there ------------------------------------------------------------------------------------------------
 
     @property
     def history(self) -> History:
         """All trials so far."""
-        return self._storage.history()
+        return self.storage.read().history
 
     @property
     def running(self) -> tuple[Trial, ...]:
@@ -94,8 +126,9 @@ class Optimizer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know about this study, in sentences."""
-        unaffordable = len(self._storage.queue()) if self._was_refused else 0
-        return tuple(_Books(self.problem, self.history, self._capital).warnings(queued=unaffordable))
+        now = self.storage.read()
+        unaffordable = len(now.queue) if self._was_refused else 0
+        return tuple(_Books(self.problem, now.history, self._capital).warnings(queued=unaffordable))
 
     def recommend(self) -> Recommendation | None:
         """Return the point to use at the target, with its uncertainty; None before the first result."""
@@ -104,23 +137,29 @@ class Optimizer:
     # What can be done ---------------------------------------------------------------------------------------------
 
     @overload
-    def ask(self) -> Trial | None: ...
+    def ask(self, *, lease: Lease | None = None) -> Trial | None: ...
     @overload
-    def ask(self, n: int) -> list[Trial]: ...
-    def ask(self, n: int | None = None) -> Trial | list[Trial] | None:
+    def ask(self, n: int, *, lease: Lease | None = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, lease: Lease | None = None) -> Trial | list[Trial] | None:
         """Return the next trial to evaluate, or None when nothing affordable is left (with trials out: not now).
 
-        `ask(n)` returns a list of at most n trials.
+        `ask(n)` returns a list of at most n trials.  Without a lease, what an executor has, a trial stays out until
+        somebody tells its result, be it in another process and in two days.
         """
         if n is None:
-            return self._ask()
+            return self._ask(lease)
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise InvalidInput(f"ask(n) needs a positive integer; got {n!r}.")
         trials: list[Trial] = []
-        while len(trials) < n and (trial := self._ask()) is not None:
+        while len(trials) < n and (trial := self._ask(lease)) is not None:
             trials.append(trial)
-        now = time.perf_counter()  # choosing the later ones is not the earlier ones' time
-        self._handed_out.update({trial.number: now for trial in trials})
+        self._note_time(trials)  # choosing the later ones is not the earlier ones' time
+        return trials
+
+    def retake(self, lease: Lease, *, max_retries: int = 2) -> list[Trial]:
+        """Take over the trials whose executors died, and return them to be evaluated again; see `Storage.retake`."""
+        trials = [copy.deepcopy(trial) for trial in self.storage.retake(lease, max_retries=max_retries)]
+        self._note_time(trials)
         return trials
 
     def tell(
@@ -131,11 +170,13 @@ class Optimizer:
         cost: float | None = None,
         noise: float | None = None,
         seconds: float | None = None,
+        output: str | None = None,
     ) -> Trial:
         """Record the result of a trial that is out.
 
         `cost` replaces the expected cost; `noise` is the variance of this value, where it is known; `seconds` is how
-        long the evaluation took, by default the time since the ask: say it where several trials are out.
+        long the evaluation took, by default the time since the ask: say it where several trials are out.  `output` is
+        what it printed, if anybody wants that kept.
         """
         running = self._running(trial)
         try:
@@ -144,16 +185,20 @@ class Optimizer:
             raise InvalidInput(f"{error} Nothing was changed; opt.fail(trial, reason) gives a trial up.") from None
         finished = self._finished(running, cost, seconds)
         variance = None if noise is None else _not_negative(noise, "noise")
-        done = replace(finished, state="complete", value=result, noise=variance, told=self._storage.next_event())
-        return self._finish(done)
+        return self._finish(replace(finished, state="complete", value=result, noise=variance, output=output))
 
     def fail(
-        self, trial: Trial | int, reason: str, *, cost: float | None = None, seconds: float | None = None
+        self,
+        trial: Trial | int,
+        reason: str,
+        *,
+        cost: float | None = None,
+        seconds: float | None = None,
+        output: str | None = None,
     ) -> Trial:
         """Give a trial up: it is charged, and its point counts as the worst so far."""
         finished = self._finished(self._running(trial), cost, seconds)
-        done = replace(finished, state="failed", reason=str(reason), told=self._storage.next_event())
-        return self._finish(done)
+        return self._finish(replace(finished, state="failed", reason=str(reason), output=output))
 
     def add(
         self,
@@ -171,8 +216,7 @@ class Optimizer:
         paid = None if cost is None else _positive(cost, "cost")
         variance = None if noise is None else _not_negative(noise, "noise")
         history = self.history
-        event = self._storage.next_event()
-        trial = Trial(
+        draft = Trial(
             number=len(history),
             x=point,
             z=fidelity,
@@ -182,60 +226,77 @@ class Optimizer:
             value=result,
             noise=variance,
             seconds=None if self.problem.has_declared_cost else paid,
-            asked=event,
-            told=event,
         )
-        self._storage.append(trial)
-        return copy.deepcopy(trial)
+        return copy.deepcopy(self.storage.add(draft))
+
+    def add_all(self, source: object) -> list[Trial]:
+        """Bring many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
+
+        Each has its fidelity and, where it is known, its cost.  Of a source with a mistake in it nothing is taken.
+        """
+        known = results(source, self.problem)
+        for k in known:  # what `add` would refuse in the middle is refused before the first
+            finite_number(k.value, "value")
+            _ = k.cost is None or _positive(k.cost, "cost"), k.noise is None or _not_negative(k.noise, "noise")
+        return [self.add(k.x, k.z, k.value, k.cost, noise=k.noise) for k in known]
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
         """Have a point tried before the strategy's own; `z=None` means the target."""
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
-        self._storage.enqueue(point, fidelity)
+        self.storage.enqueue(point, fidelity)
 
     # How --------------------------------------------------------------------------------------------------------
 
-    def _ask(self) -> Trial | None:
+    def _ask(self, lease: Lease | None) -> Trial | None:
+        """Choose, then claim what was chosen, unless somebody else claimed in between: then choose again.
+
+        No lock is held while a strategy thinks.  After some tries the claim is made in any case, if the money suffices.
+        """
         began = time.perf_counter()
-        history = self.history
-        books = _Books(self.problem, history, self._capital)
-        out = occupied(history)
-        for index, (x, z) in enumerate(self._storage.queue()):
+        for tries in itertools.count():
+            now = self.storage.read()
+            books = _Books(self.problem, now.history, self._capital)
+            chosen = self._choose(now, books)
+            if chosen is None:
+                return None
+            x, z, why, queued = chosen
+            overhead = time.perf_counter() - began
+            draft = Trial(len(now.history), x, z, books.costs.of(z), why, overhead=overhead)
+            affords = self._affords(z) if tries >= _TRIES else None
+            trial = self.storage.claim(draft, seen=now.event, affords=affords, queued=queued, lease=lease)
+            if trial is not None:
+                self._note_time([trial])
+                return copy.deepcopy(trial)  # what the user does to it stays the user's
+        raise AssertionError("a count has no end")
+
+    def _choose(self, now: Snapshot, books: _Books) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
+        """Return the next point with its fidelity and its reasons; None where the money does not suffice."""
+        out = occupied(now.history)
+        for queued in now.queue:
+            x, z = dict(queued.x), dict(queued.z)
             if books.affords(z) and (point_key(x), point_key(z)) not in out:
-                self._storage.dequeue(index)
-                why = {"reason": "A point that was asked for.", "phase": "queued"}
-                return self._hand_out(dict(x), dict(z), why, books, began)
-        rng = np.random.default_rng([self.seed, len(history)])
-        suggestion = self.strategy.suggest(self.problem, history, books.budget, rng)
+                return x, z, {"reason": "A point that was asked for.", "phase": "queued"}, queued
+        rng = np.random.default_rng([self.seed, len(now.history)])
+        suggestion = self.strategy.suggest(self.problem, now.history, books.budget, rng)
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
         if not books.affords(z):
             self._was_refused = True
             return None
-        return self._hand_out(x, z, dict(suggestion.why), books, began)
+        return x, z, dict(suggestion.why), None
 
-    def _hand_out(
-        self, x: dict[str, Any], z: dict[str, Any], why: dict[str, Any], books: _Books, began: float
-    ) -> Trial:
-        number = len(books.history)
-        trial = Trial(
-            number=number,
-            x=x,
-            z=z,
-            cost=books.costs.of(z),
-            why=why,
-            asked=self._storage.next_event(),
-            overhead=time.perf_counter() - began,
-        )
-        self._storage.append(trial)
-        self._handed_out[number] = time.perf_counter()
-        return copy.deepcopy(trial)  # what the user does to it stays the user's
+    def _affords(self, z: Point) -> Callable[[History], bool]:
+        return lambda history: _Books(self.problem, history, self._capital).affords(z)
+
+    def _note_time(self, trials: Sequence[Trial]) -> None:
+        now = time.perf_counter()
+        self._handed_out.update({trial.number: (trial.attempt, now) for trial in trials})
 
     def _finish(self, trial: Trial) -> Trial:
-        self._storage.replace(trial)
+        done = self.storage.finish(trial)
         self._handed_out.pop(trial.number, None)
-        return copy.deepcopy(trial)
+        return copy.deepcopy(done)
 
     def _running(self, trial: Trial | int) -> Trial:
         """Return the trial as it is stored, or say why no result can be taken for it."""
@@ -244,12 +305,8 @@ class Optimizer:
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(history):
             raise InvalidTrial(f"There is no trial {number!r}; this study has {len(history)}. Nothing was changed.")
         stored = history[int(number)]
-        if stored.state != "running":
-            told = f"value {stored.value!r}" if stored.state == "complete" else f"failure {stored.reason!r}"
-            raise InvalidTrial(
-                f"Trial {number} has its result already ({told}) and keeps it. "
-                "Use opt.add for a further observation at the same point."
-            )
+        attempt, _ = self._handed_out.get(stored.number, (stored.attempt, 0.0))
+        refuse_result(stored, replace(stored, attempt=trial.attempt if isinstance(trial, Trial) else attempt))
         if isinstance(trial, Trial) and (trial.x != stored.x or trial.z != stored.z):
             raise InvalidTrial(
                 f"Trial {number} is another one here: it was handed out at x={stored.x!r}, z={stored.z!r}; "
@@ -265,11 +322,16 @@ class Optimizer:
         if took is None and paid is not None and not self.problem.has_declared_cost:
             took = paid  # without a declared cost, cost is seconds
         if took is None and trial.number in self._handed_out:
-            took = time.perf_counter() - self._handed_out[trial.number]
+            took = time.perf_counter() - self._handed_out[trial.number][1]
         if paid is None:
             measured = not self.problem.has_declared_cost and took is not None
             paid = max(took or 0.0, 1e-9) if measured else trial.cost
         return replace(trial, cost=paid, seconds=took)
+
+
+def _refuse_narrower(stored: dict[str, Any] | None, given: dict[str, Any] | None) -> None:
+    if stored is None or (given is not None and given["unit"] == stored["unit"] and given["amount"] < stored["amount"]):
+        raise InvalidInput(f"allow_change lets a budget be wider, not narrower; it was {stored!r}, and is {given!r}.")
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import time
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
-from boca.errors import BocaError, InvalidInput, ObjectiveFailed, RunStopped
+from boca.driver import Driver, Timeout
+from boca.errors import BocaError, InvalidInput, ObjectiveFailed, RunStopped, one_of
+from boca.executors import engine
 from boca.optimizer import Optimizer
 from boca.problem import Capital, CostFunction, Problem
 from boca.recommendation import Recommendation
 from boca.space import Point, Space
 from boca.strategies import Strategy
 from boca.trial import History, Trial
+
+OnError: TypeAlias = Literal["fail", "raise"]
+Callback: TypeAlias = Callable[[Optimizer, Trial], object]
+"""Called with the optimiser and the trial that was finished."""
 
 _HOPELESS = 5  # failures in a row from the first trial on
 
@@ -47,15 +51,43 @@ def maximize(
     seed: int | None = None,
     stop: Callable[[History], bool] | None = None,
     storage: str | None = None,
-    name: str | None = None,
+    name: str = "study",
+    allow_change: bool = False,
+    executor: object = None,
+    timeout: Timeout | None = None,
+    max_retries: int = 2,
+    on_error: OnError = "fail",
+    callbacks: Callback | Sequence[Callback] = (),
 ) -> Result:
     """Maximise objective(x, z) at z = target within a budget; without fidelities, objective(x).
 
     A trial whose objective raises or returns something that is not a finite number fails, is charged, and the run
-    goes on.  `stop` sees the history after every trial and ends the run when it returns true.
+    goes on; with `on_error="raise"` it ends there.  `stop` sees the history after every trial and ends the run when it
+    returns true; `callbacks` are called with the optimiser and the trial.
+
+    `storage` and `name` keep the study in a database and go on with one that is there: see `Optimizer`.  `executor`
+    says where trials are evaluated: None, here; a number, in so many processes; or an executor of
+    `concurrent.futures`, a Dask client, or the module `ray`.  `timeout`, in seconds or as a function of the expected
+    cost, ends an evaluation that hangs; one whose process dies is tried again `max_retries` times.
+
+    Ctrl-C stops after what is running; a second one stops at once.
     """
-    problem = Problem(space, fidelity, cost=cost, target=target, direction="maximize")
-    return _run(objective, problem, budget, strategy, seed, stop, storage, name)
+    return drive(
+        objective,
+        Problem(space, fidelity, cost=cost, target=target, direction="maximize"),
+        budget=budget,
+        strategy=strategy,
+        seed=seed,
+        stop=stop,
+        storage=storage,
+        name=name,
+        allow_change=allow_change,
+        executor=executor,
+        timeout=timeout,
+        max_retries=max_retries,
+        on_error=on_error,
+        callbacks=callbacks,
+    )
 
 
 def minimize(
@@ -70,35 +102,67 @@ def minimize(
     seed: int | None = None,
     stop: Callable[[History], bool] | None = None,
     storage: str | None = None,
-    name: str | None = None,
+    name: str = "study",
+    allow_change: bool = False,
+    executor: object = None,
+    timeout: Timeout | None = None,
+    max_retries: int = 2,
+    on_error: OnError = "fail",
+    callbacks: Callback | Sequence[Callback] = (),
 ) -> Result:
     """Minimise objective(x, z) at z = target within a budget; see `maximize`."""
-    problem = Problem(space, fidelity, cost=cost, target=target, direction="minimize")
-    return _run(objective, problem, budget, strategy, seed, stop, storage, name)
+    return drive(
+        objective,
+        Problem(space, fidelity, cost=cost, target=target, direction="minimize"),
+        budget=budget,
+        strategy=strategy,
+        seed=seed,
+        stop=stop,
+        storage=storage,
+        name=name,
+        allow_change=allow_change,
+        executor=executor,
+        timeout=timeout,
+        max_retries=max_retries,
+        on_error=on_error,
+        callbacks=callbacks,
+    )
 
 
-def _run(
+def drive(
     objective: Callable[..., float],
     problem: Problem,
+    *,
     budget: Capital | float | None,
     strategy: Strategy | None,
     seed: int | None,
     stop: Callable[[History], bool] | None,
     storage: str | None,
-    name: str | None,
+    name: str,
+    allow_change: bool,
+    executor: object,
+    timeout: Timeout | None,
+    max_retries: int,
+    on_error: OnError,
+    callbacks: Callback | Sequence[Callback],
 ) -> Result:
+    """Run a problem to the end of its budget; see `maximize`."""
     if not callable(objective):
         raise InvalidInput(f"objective must be a function of x and z; got {objective!r}.")
     if budget is None and stop is None:
         raise InvalidInput("A run needs an end: give budget=boca.targets(30), or stop=, or both.")
-    optimizer = Optimizer(problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name)
-    error: Exception | None = None
+    one_of(on_error, get_args(OnError), "on_error")
+    if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
+        raise InvalidInput(f"max_retries must be a whole number, 0 or more; got {max_retries!r}.")
+    optimizer = Optimizer(
+        problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
+    )
+    heard = [callbacks] if callable(callbacks) else list(callbacks)
+    judge = _Judge(optimizer, heard, stop, raises=on_error == "raise")
+    workers = engine(executor, objective, takes_fidelity=bool(problem.fidelity))
+    driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=max_retries)
     try:
-        while (trial := optimizer.ask()) is not None:
-            error = _evaluate(objective, optimizer, trial)
-            _give_up_if_hopeless(optimizer, error, at_least=_HOPELESS)
-            if stop is not None and stop(optimizer.history):
-                break
+        driver.run()
     except KeyboardInterrupt:
         if not optimizer.history.complete:
             raise
@@ -109,39 +173,52 @@ def _run(
     except Exception as unexpected:
         message = f"The run ended after {len(optimizer.history)} trials with {unexpected!r}; see .result for the rest."
         raise RunStopped(message, result(optimizer)) from unexpected
-    _give_up_if_hopeless(optimizer, error, at_least=1)
+    finally:
+        for callback in heard:
+            getattr(callback, "close", lambda: None)()
+    if driver.was_interrupted:
+        return result(optimizer, "The run was interrupted: it stopped asking, and waited for what was running.")
+    judge.give_up_if_hopeless(at_least=1)
     return result(optimizer)
 
 
-def _evaluate(objective: Callable[..., float], optimizer: Optimizer, trial: Trial) -> Exception | None:
-    """Call the objective and tell what came of it; return what made the trial fail, if anything did."""
-    arguments = (dict(trial.x), dict(trial.z)) if optimizer.problem.fidelity else (dict(trial.x),)
-    began = time.perf_counter()
-    try:
-        value = objective(*arguments)
-    except Exception as error:
-        reason = "".join(traceback.format_exception_only(error)).strip()
-        optimizer.fail(trial, reason, seconds=time.perf_counter() - began)
-        return error
-    took = time.perf_counter() - began
-    try:
-        optimizer.tell(trial, value, seconds=took)
-    except InvalidInput as error:
-        optimizer.fail(trial, f"The objective returned {value!r}: {error}", seconds=took)
-        return error
-    return None
+class _Judge:
+    """What happens after a trial: the user hears of it, and the run goes on or not."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        callbacks: Sequence[Callback],
+        stop: Callable[[History], bool] | None,
+        *,
+        raises: bool,
+    ) -> None:
+        self._optimizer = optimizer
+        self._callbacks = callbacks
+        self._stop = stop
+        self._raises = raises
+        self._error: BaseException | None = None
+
+    def __call__(self, trial: Trial, error: BaseException | None) -> bool:
+        """Return whether to stop."""
+        self._error = error
+        for callback in self._callbacks:
+            callback(self._optimizer, trial)
+        if self._raises and trial.state == "failed":
+            raise ObjectiveFailed(_words("failed", trial), result(self._optimizer)) from error
+        self.give_up_if_hopeless(at_least=_HOPELESS)
+        return self._stop is not None and bool(self._stop(self._optimizer.history))
+
+    def give_up_if_hopeless(self, *, at_least: int) -> None:
+        """Raise if so many trials all failed: then the objective, not the point, is to blame."""
+        history = self._optimizer.history
+        if len(history) >= at_least and all(trial.state == "failed" for trial in history):
+            what = f"failed on every one of {len(history)} trials, the last time"
+            raise ObjectiveFailed(_words(what, history[-1]), result(self._optimizer)) from self._error
 
 
-def _give_up_if_hopeless(optimizer: Optimizer, error: Exception | None, *, at_least: int) -> None:
-    """Raise if so many trials all failed: then the objective, not the point, is to blame."""
-    history = optimizer.history
-    if len(history) >= at_least and all(trial.state == "failed" for trial in history):
-        last = history[-1]
-        raise ObjectiveFailed(
-            f"The objective failed on every one of {len(history)} trials, the last time at x={last.x!r}, "
-            f"z={last.z!r} with: {last.reason}",
-            result(optimizer),
-        ) from error
+def _words(what: str, trial: Trial) -> str:
+    return f"The objective {what} at x={trial.x!r}, z={trial.z!r} with: {trial.reason}"
 
 
 def result(optimizer: Optimizer, *warnings: str) -> Result:

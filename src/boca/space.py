@@ -28,9 +28,9 @@ _LARGEST_LOG_INT = 2**45
 
 def finite_number(value: object, what: str) -> float:
     """Return a finite float, or say what was wrong with the value; an array of one number is a number."""
-    if isinstance(value, np.ndarray) and value.size == 1:
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         value = value.item()
-    if isinstance(value, bool | str | bytes) or value is None:
+    if isinstance(value, bool | str | bytes | complex) or value is None:
         raise InvalidInput(f"{what} must be a finite number; got {value!r}.")
     try:
         number = float(value)  # type: ignore[arg-type]

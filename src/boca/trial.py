@@ -6,8 +6,8 @@ This is the one place where the direction of the optimisation is turned: `Histor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, overload
 
@@ -34,7 +34,8 @@ class Trial:
     """One query of g(z, x), from the moment it is handed out.
 
     `asked` and `told` number the events of a study in the order in which they happened: a decision rests on the
-    results whose `told` is below its `asked`.
+    results whose `told` is below its `asked`.  `attempt` counts how often it was handed out again after the process
+    that had it died.  `output` is the end of what the evaluation printed, where an executor caught it.
     """
 
     number: int
@@ -50,10 +51,46 @@ class Trial:
     reason: str | None = None
     asked: int = 0
     told: int | None = None
+    attempt: int = 0
+    output: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def stored(cls, load_why: Callable[[], dict[str, Any]], *, phase: str, **values: Any) -> Trial:
+        """Return a trial whose `why`, the bulk of it, is loaded when somebody looks at it."""
+        trial = object.__new__(cls)
+        defaults = {f.name: f.default for f in fields(cls) if f.name != "why"}
+        trial.__dict__.update(defaults | values | {"_load_why": load_why, "_phase": phase})
+        return trial
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "why" and "_load_why" in self.__dict__:
+            self.__dict__["why"] = why = self.__dict__["_load_why"]()
+            return why
+        raise AttributeError(f"a Trial has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
     def phase(self) -> str:
-        return str(self.why.get("phase", ""))
+        known = self.__dict__.get("_phase")
+        return str(self.why.get("phase", "")) if known is None else str(known)
+
+    def row(self) -> dict[str, Any]:
+        """Return the trial as the row of a table; x and z as columns `x.NAME`, `z.NAME`."""
+        return {
+            "number": self.number,
+            "state": self.state,
+            "value": self.value,
+            "cost": self.cost,
+            "noise": self.noise,
+            "seconds": self.seconds,
+            "overhead": self.overhead,
+            "phase": self.phase,
+            "reason": self.reason or self.why.get("reason"),
+            **{f"x.{name}": value for name, value in self.x.items()},
+            **{f"z.{name}": value for name, value in self.z.items()},
+        }
 
     @property
     def added(self) -> bool:
@@ -128,30 +165,11 @@ class History(Sequence[Trial]):
         except ImportError as error:
             raise BocaError("History.to_dataframe needs pandas; install it, or read the trials one by one.") from error
 
-        rows = [
-            {
-                "number": t.number,
-                "state": t.state,
-                "value": t.value,
-                "cost": t.cost,
-                "seconds": t.seconds,
-                "overhead": t.overhead,
-                "phase": t.phase,
-                "reason": t.reason or t.why.get("reason"),
-                **_prefixed("x", t.x),
-                **_prefixed("z", t.z),
-            }
-            for t in self
-        ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame([t.row() for t in self])
 
 
 def _when_told(trial: Trial) -> int:
     return trial.number if trial.told is None else trial.told
-
-
-def _prefixed(prefix: str, point: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{prefix}.{name}": value for name, value in point.items()}
 
 
 def occupied(history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:

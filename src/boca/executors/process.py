@@ -1,0 +1,217 @@
+"""A worker process and everything that it starts, seen from the driver: start it, ask it, hear it, end it.
+
+A worker leads a session and process group of its own.  Ctrl-C in a terminal does not reach it, and whatever its
+objective starts is killed with it, unless that makes itself a session of its own.  Beside each worker a shell waits for
+the end of a pipe that comes with the end of the driver, however it died, and then kills the group.  A thread of the
+worker could not do so: the objective may never let it run, and where the kernel ends the worker, it ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import json
+import math
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+OUTPUT_LENGTH = 16_384  # bytes of what an objective printed that are kept
+
+_TICK = 0.2  # seconds between two looks whether the worker lives and is still wanted
+_REAP = 5.0  # seconds until a killed process is left to itself: one that waits for a disk goes when that answers
+_PIPE = 1 << 20  # bytes that a pipe may hold
+_READ = 1 << 16
+
+_WATCH = 'read -r _; kill -s KILL -- "-$0"'  # nothing is ever sent
+
+
+class End(enum.Enum):
+    """Why there is no answer."""
+
+    LATE = "the time is over"
+    DEAD = "the worker ended"
+    STOPPED = "nobody waits for it any more"
+
+
+class Worker:
+    """One process that runs `worker.py`, for one thread, which it does not outlive."""
+
+    def __init__(self, directory: Path) -> None:
+        with ExitStack() as ours, ExitStack() as theirs:
+            requests, self._requests = _pipe(theirs, ours)
+            self._replies, replies = _pipe(ours, theirs)
+            self._printed, printed = _pipe(ours, theirs)
+            for pipe in (self._requests, self._replies, self._printed):
+                os.set_blocking(pipe.fileno(), False)
+            self._selector = ours.enter_context(selectors.DefaultSelector())
+            self._selector.register(self._replies, selectors.EVENT_READ, self._take_answer)
+            self._selector.register(self._printed, selectors.EVENT_READ, self._take_output)
+            # -P: what lies beside the script is not to be found in the place of what it imports
+            script = [sys.executable, "-P", str(Path(__file__).with_name("worker.py"))]
+            self._process = subprocess.Popen(
+                [*script, str(requests.fileno()), str(replies.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                pass_fds=(requests.fileno(), replies.fileno()),
+                cwd=directory,
+                start_new_session=True,
+            )
+            # if the shell does not start, the pipes close here and the worker ends by itself
+            self._watch = ours.enter_context(
+                subprocess.Popen(
+                    ["/bin/sh", "-c", _WATCH, str(self._process.pid)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            )
+            ours.callback(self._watch.kill)
+            self._resources = ours.pop_all()
+        self._unsent = memoryview(b"")
+        self._received = bytearray()
+        self._output = _Tail()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def output(self) -> str:
+        """What was printed since the last question, up to now."""
+        return self._output.text
+
+    @property
+    def fate(self) -> str:
+        """How the process ended, in words."""
+        status = self._process.returncode
+        if status is None:
+            return "did not end"
+        if status >= 0:
+            return f"ended with exit status {status}"
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+        hint = ", as a system does that runs out of memory" if -status == signal.SIGKILL else ""
+        return f"was ended by {name} ({signal.strsignal(-status)}{hint})"
+
+    def ask(self, message: bytes, seconds: float | None, stop: threading.Event) -> dict[str, Any] | End:
+        """Send a message and return the answer, or why there is none; after that the worker is of no more use."""
+        self._take_all_output()
+        self._output = _Tail()  # without what earlier threads of the objective have printed meanwhile
+        self._unsent = memoryview(message)
+        self._selector.register(self._requests, selectors.EVENT_WRITE, self._write)
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            left = deadline - time.monotonic()
+            self._hear(left)
+            is_dead = not self.is_alive
+            if is_dead:  # a process that the objective forked may hold the pipe open: its end would tell nothing
+                self._take_answer()
+            if (answer := self._answer()) is not None:
+                self._take_all_output()
+                return answer
+            if is_dead:
+                return End.DEAD
+            if stop.is_set():
+                return End.STOPPED
+            if left <= 0:
+                return End.LATE
+
+    def end(self, *, grace: float = 0.0) -> None:
+        """Kill the worker and all of its group; one that is idle may end by itself within so many seconds."""
+        if grace:
+            self._requests.close()
+            deadline = time.monotonic() + grace
+            while self.is_alive and (left := deadline - time.monotonic()) > 0:
+                self._hear(left)  # else it could wait for ever to get rid of its last words
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: not permitted if all are dead
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_REAP)
+        self._take_all_output()
+        self._resources.close()
+
+    # Pipes --------------------------------------------------------------------------------------------------------
+
+    def _hear(self, seconds: float) -> None:
+        """Do what there is to do with the pipes, and wait for it at most a tick."""
+        for key, _ in self._selector.select(max(0.0, min(seconds, _TICK))):
+            key.data()
+
+    def _write(self) -> None:
+        try:
+            sent = self._requests.write(self._unsent)
+        except BrokenPipeError:  # it is dead, or closed what it should not have: there will be no answer
+            sent = len(self._unsent)
+        self._unsent = self._unsent[sent or 0 :]
+        if not self._unsent:
+            self._selector.unregister(self._requests)
+
+    def _take_answer(self) -> None:
+        data = self._replies.read(_READ)
+        if data:
+            self._received += data
+        elif data == b"":
+            self._forget(self._replies)
+
+    def _answer(self) -> dict[str, Any] | None:
+        end = 8 + int.from_bytes(self._received[:8])
+        if len(self._received) < max(end, 9):
+            return None
+        body = bytes(self._received[8:end])
+        del self._received[:end]
+        answer: dict[str, Any] = json.loads(body)
+        return answer
+
+    def _take_output(self) -> int:
+        data = self._printed.read(_READ)
+        if data:
+            self._output.add(data)
+        elif data == b"":
+            self._forget(self._printed)
+        return len(data or b"")
+
+    def _take_all_output(self) -> None:
+        """Take what is in the pipe, but no more than fits: somebody may go on printing."""
+        taken = 0
+        while taken < _PIPE and (length := self._take_output()):
+            taken += length
+
+    def _forget(self, pipe: FileIO) -> None:
+        """Do not wait for more from a pipe that has ended."""
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(pipe)
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[FileIO, FileIO]:
+    """Return both ends of a pipe, which close with the stack they are given to."""
+    ends = os.pipe()
+    return reader.enter_context(FileIO(ends[0], "r")), writer.enter_context(FileIO(ends[1], "w"))
+
+
+class _Tail:
+    """The end of what was printed."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+        self._length = 0
+
+    def add(self, data: bytes) -> None:
+        self._length += len(data)
+        self._kept += data
+        del self._kept[:-OUTPUT_LENGTH]
+
+    @property
+    def text(self) -> str:
+        text = self._kept.decode("utf-8", "replace").replace("\0", "\\0")
+        missing = self._length - len(self._kept)
+        return f"[... {missing} bytes cut ...]\n{text}" if missing else text

@@ -1,0 +1,105 @@
+"""What a study stores of its problem, so that a resumed one is the same and a person can read it without the code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from boca.problem import Capital, Direction, Problem
+from boca.space import Choice, Float, Int, Parameter, Space
+
+_COSTS = 16  # fidelities at which a cost function shows what it is
+
+
+def describe(problem: Problem, strategy: object, *, seed: int, capital: Capital | None) -> dict[str, Any]:
+    """Return everything that a resumed study must have in common with the first one, as JSON."""
+    description = {
+        "space": _space(problem.space),
+        "fidelity": _space(problem.fidelity),
+        "target": problem.target,
+        "direction": problem.direction,
+        "cost": _cost(problem),
+        "strategy": plain(strategy),
+        "seed": seed,
+        "budget": None if capital is None else asdict(capital),
+    }
+    return dict(json.loads(json.dumps(description, allow_nan=False)))
+
+
+def problem_of(spec: Mapping[str, Any]) -> Problem:
+    """Return the problem of a description, without its cost, which is code."""
+    space, fidelity = (
+        Space({name: _parameter(values) for name, values in spec[part].items()}) for part in ("space", "fidelity")
+    )
+    direction: Direction = spec["direction"]
+    return Problem(space, fidelity, target=spec["target"], direction=direction)
+
+
+def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return what differs between two descriptions, a clause a part; empty where they agree."""
+    found = {}
+    for part in stored:
+        if stored[part] != given.get(part):
+            found[part] = (
+                f"{part} was {_short(stored[part], given.get(part))}, and is {_short(given.get(part), stored[part])}"
+            )
+    return found
+
+
+def plain(value: object) -> Any:
+    """Return settings as JSON: a dataclass by its name and its fields, a function by its name."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence | np.ndarray):
+        return [plain(inner) for inner in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": _name(type(value)), **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
+    return _name(value if hasattr(value, "__qualname__") else type(value))
+
+
+def _name(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _space(space: Space) -> dict[str, Any]:
+    return {name: _described(parameter) for name, parameter in space.items()}
+
+
+def _described(parameter: Parameter) -> dict[str, Any]:
+    if isinstance(parameter, Choice):
+        return {"type": "choice", "choices": list(parameter.choices)}
+    kind = "float" if isinstance(parameter, Float) else "int"
+    return {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log}
+
+
+def _parameter(values: Mapping[str, Any]) -> Parameter:
+    if values["type"] == "choice":
+        return Choice(values["choices"])
+    kind = Float if values["type"] == "float" else Int
+    return kind(values["low"], values["high"], log=values["log"])
+
+
+def _cost(problem: Problem) -> str:
+    """Return a fingerprint of the cost function: its values at some fidelities, to twelve digits."""
+    if not problem.has_declared_cost:
+        return "measured"
+    grid = problem.grid[0]
+    some = [grid[i] for i in np.unique(np.linspace(0, len(grid) - 1, _COSTS - 1).round().astype(int))]
+    values = [f"{problem.cost(z):.12g}" for z in [*some, problem.target]]
+    return hashlib.sha256(" ".join(values).encode()).hexdigest()
+
+
+def _short(value: object, other: object) -> str:
+    """Return a part in words, of mappings only what differs from the other one."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        value = {key: inner for key, inner in value.items() if other.get(key, other) != inner}
+    return json.dumps(value)

@@ -1,0 +1,71 @@
+"""Who holds a trial: one process of one machine, told apart from any other process that ever had its number."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process: `machine` names the host, its boot and its space of process numbers."""
+
+    machine: str
+    pid: int
+    started: str
+
+    @classmethod
+    def me(cls) -> Owner:
+        return cls(_machine(), os.getpid(), _started(os.getpid()) or "")
+
+    def is_dead(self) -> bool:
+        """Whether the process is known to be gone; of another machine nobody knows."""
+        return self.machine == _machine() and _started(self.pid) != self.started
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@cache
+def _machine() -> str:
+    return f"{socket.gethostname()}/{_boot()}/{_namespace()}"
+
+
+def _boot() -> str:
+    """Return what changes with every start of the machine."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return _said("sysctl", "-n", "kern.boottime")
+
+
+def _namespace() -> str:
+    """Return what tells two containers apart that share a host name and a kernel."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str | None:
+    """Return when a process began, in any unit; None where there is no such process or it is only a corpse."""
+    if sys.platform == "linux":
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in "ZX" else fields[19]
+    return _said("ps", "-o", "lstart=", "-p", str(pid)) or None
+
+
+def _said(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

@@ -1,0 +1,486 @@
+"""Studies in a database: SQLite for one machine, PostgreSQL for many.
+
+A write is one short transaction that holds the row of the study, so that events have one order, trial numbers no gap,
+and whoever reads sees a prefix of what happened.  Reads ask only for what changed since the last one.
+
+A write carries a token.  Where the answer to a commit got lost, the write is tried again and finds its token there: it
+is never done twice.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from boca.errors import InvalidInput, StorageFailed
+from boca.space import Point
+from boca.storage import schema
+from boca.storage.base import Lease, Queued, Snapshot
+from boca.storage.owner import Owner
+from boca.storage.rules import given_up, refuse_result
+from boca.storage.schema import queue, studies, trials
+from boca.trial import History, Trial
+
+T = TypeVar("T")
+
+_URLS = "a URL: 'sqlite:///study.db' or 'postgresql+psycopg://user@host/name' (pip install 'boca[postgres]')"
+_BUSY = 120.0  # seconds to wait for other writers of a file: 16 of them starved one for 13
+_PATIENCE = 600.0  # seconds to wait for a server that is down
+_MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
+
+# What a read needs; the reasons, the bulk of a row, are loaded one by one when somebody looks at them.
+_LIGHT = [column for column in trials.c if column.name not in ("study", "why", "token", "owner", "driver", "until")]
+
+
+def parsed(url: str) -> sa.URL:
+    """Return a URL in its parts, or say what one looks like."""
+    try:
+        return sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError) as error:
+        raise InvalidInput(f"storage must be {_URLS}; got {url!r} ({error}).") from error
+
+
+def sqlite_path(url: str) -> str | None:
+    """Return the file of a URL of SQLite; None for other databases and for one in memory."""
+    parts = parsed(url)
+    is_file = parts.get_backend_name() == "sqlite" and parts.database not in (None, "", ":memory:")
+    return parts.database if is_file else None
+
+
+class Database:
+    """An open database with the tables in it: where studies are found, made and deleted."""
+
+    def __init__(self, url: str) -> None:
+        self.url = parsed(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        try:
+            self._engine = _engine(self.url)
+        except (sa.exc.ArgumentError, ImportError) as error:
+            raise InvalidInput(f"storage must be {_URLS}; got {url!r} ({error}).") from error
+        self._prepare()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    # Transactions -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Yield a connection on which every statement stands for itself."""
+        with self._engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run statements that change nothing, again where the connection was lost."""
+
+        def once() -> T:
+            with self.reading() as connection:
+                return work(connection)
+
+        return self._patiently(once)
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run a transaction, again where the connection was lost: `work` must know its own traces."""
+
+        def once() -> T:
+            with self._engine.connect() as connection:
+                writing = connection.execution_options(boca_writes=True)
+                with writing.begin():
+                    return work(writing)
+
+        return self._patiently(once)
+
+    def _patiently(self, once: Callable[[], T]) -> T:
+        """Wait for a server that is down; a file that cannot be written is an error at once."""
+        began = time.monotonic()
+        pause = 0.1
+        while True:
+            try:
+                return once()
+            except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError) as error:
+                if self.is_sqlite or time.monotonic() - began > _PATIENCE or not _is_absent(error):
+                    raise StorageFailed(self._words(error)) from error
+            time.sleep(pause)
+            pause = min(2.0 * pause, 5.0)
+
+    def _words(self, error: sa.exc.DBAPIError) -> str:
+        place = self.url.render_as_string(hide_password=True)
+        return (
+            f"The database {place} must be readable and writable; it said: {error.orig}. "
+            "What was acknowledged before is stored; go on when the cause is gone."
+        )
+
+    # Tables -------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Create the tables, or bring those that are there up to date; many processes may start at once."""
+        version = self.read(schema.version_of)
+        if version == schema.VERSION:
+            return
+        if version is not None:
+            schema.refuse_newer(version)
+
+        def prepare(connection: sa.Connection) -> None:
+            if not self.is_sqlite:
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            there = schema.version_of(connection)
+            if there is None:
+                schema.create(connection)
+            elif there < schema.VERSION:
+                self._back_up(connection, there)
+                schema.migrate(connection, there)
+
+        self.write(prepare)
+
+    def _back_up(self, connection: sa.Connection, version: int) -> None:
+        """Keep the tables of an older version: a copy of the file, or copies of the tables beside them."""
+        if not self.is_sqlite:
+            for table in schema.metadata.tables:
+                connection.execute(sa.text(f"CREATE TABLE {table}_v{version} AS SELECT * FROM {table}"))
+            return
+        path = self.url.database
+        if path not in (None, "", ":memory:"):
+            connection.exec_driver_sql("COMMIT")  # a copy needs a quiet file; the lock comes back at once
+            copy = f"{path}.v{version}.backup"
+            Path(copy).unlink(missing_ok=True)
+            connection.exec_driver_sql("VACUUM INTO ?", (copy,))
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    # Studies ------------------------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Return the names of all studies, in the order in which they were made."""
+        statement = sa.select(studies.c.name).order_by(studies.c.id)
+        return self.read(lambda c: list(c.execute(statement).scalars()))
+
+    def spec(self, name: str) -> dict[str, Any] | None:
+        """Return what is stored of a study's problem; None where there is no such study."""
+        statement = sa.select(studies.c.spec).where(studies.c.name == name)
+        return self.read(lambda c: c.execute(statement).scalar_one_or_none())
+
+    def create(self, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        """Make a study unless there is one of this name, and return what is stored of it."""
+
+        def work(connection: sa.Connection) -> dict[str, Any]:
+            if not self.is_sqlite:
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            there = connection.execute(sa.select(studies.c.spec).where(studies.c.name == name)).scalar_one_or_none()
+            if there is not None:
+                return dict(there)
+            connection.execute(studies.insert().values(name=name, spec=spec, created=time.time(), trials=0, event=0))
+            return spec
+
+        return self.write(work)
+
+    def change(self, name: str, spec: dict[str, Any]) -> None:
+        """Replace what is stored of a study's problem."""
+        self.write(lambda c: c.execute(studies.update().where(studies.c.name == name).values(spec=spec)))
+
+    def delete(self, name: str) -> None:
+        """Remove a study with all its trials."""
+        self.write(lambda c: c.execute(studies.delete().where(studies.c.name == name)))
+
+    def study(self, name: str) -> Sql:
+        identity = self.read(lambda c: c.execute(sa.select(studies.c.id).where(studies.c.name == name)).scalar())
+        if identity is None:
+            known = ", ".join(self.names()) or "none"
+            raise InvalidInput(f"There must be a study of the name {name!r}; the database has: {known}.")
+        return Sql(self, int(identity))
+
+
+class Sql:
+    """One study of a database."""
+
+    def __init__(self, database: Database, identity: int) -> None:
+        self._database = database
+        self._id = identity
+        self._trials: list[Trial] = []
+        self._history = History()
+        self._event = 0
+
+    def read(self) -> Snapshot:
+        waiting = sa.select(queue.c.id, queue.c.x, queue.c.z).where(queue.c.study == self._id).order_by(queue.c.id)
+
+        def work(connection: sa.Connection) -> Snapshot:
+            self._refresh(connection)
+            queued = tuple(Queued(row.id, row.x, row.z) for row in connection.execute(waiting))
+            return Snapshot(self._history, self._event, queued)
+
+        return self._database.read(work)
+
+    def claim(
+        self,
+        draft: Trial,
+        *,
+        seen: int,
+        affords: Callable[[History], bool] | None = None,
+        queued: Queued | None = None,
+        lease: Lease | None = None,
+    ) -> Trial | None:
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial | None:
+            study = self._hold(connection)
+            done = self._written(connection, token)
+            if done is not None:
+                return done
+            if study.event != seen:
+                self._refresh(connection)
+                if affords is None or not affords(self._history):
+                    return None
+            if queued is not None:
+                taken = connection.execute(queue.delete().where(queue.c.id == queued.id, queue.c.study == self._id))
+                if not taken.rowcount:
+                    return None
+            trial = replace(draft, number=study.trials, asked=study.event + 1)
+            self._insert(connection, trial, token, _terms(lease))
+            return trial
+
+        return self._database.write(work)
+
+    def add(self, draft: Trial) -> Trial:
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial:
+            study = self._hold(connection)
+            done = self._written(connection, token)
+            if done is not None:
+                return done
+            trial = replace(draft, number=study.trials, asked=study.event + 1, told=study.event + 1)
+            self._insert(connection, trial, token, _terms(None))
+            return trial
+
+        return self._database.write(work)
+
+    def finish(self, trial: Trial) -> Trial:
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial:
+            study = self._hold(connection)
+            done = self._written(connection, token)
+            if done is not None:
+                return done
+            stored = self._load(connection, trials.c.number == trial.number)
+            refuse_result(stored, trial)
+            finished = replace(trial, told=study.event + 1)
+            self._update(connection, finished, token, _terms(None), event=study.event + 1)
+            return finished
+
+        return self._database.write(work)
+
+    def enqueue(self, x: Point, z: Point) -> None:
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> None:
+            self._hold(connection)
+            if connection.execute(sa.select(queue.c.id).where(queue.c.token == token)).first() is None:
+                connection.execute(queue.insert().values(study=self._id, x=x, z=z, token=token))
+
+        self._database.write(work)
+
+    def retake(self, lease: Lease, *, max_retries: int) -> Sequence[Trial]:
+        """Look first without a lock: there is seldom anything to take over."""
+        held = sa.select(trials.c.number, trials.c.owner, trials.c.until).where(
+            trials.c.study == self._id,
+            trials.c.state == "running",
+            trials.c.driver.is_not(None),
+            trials.c.driver != lease.driver,
+        )
+
+        def abandoned(connection: sa.Connection) -> list[int]:
+            rows = connection.execute(held.order_by(trials.c.number)).all()
+            return [row.number for row in rows if row.until < time.time() or Owner(**row.owner).is_dead()]
+
+        if not self._database.read(abandoned):
+            return []
+
+        def work(connection: sa.Connection) -> list[Trial]:
+            event = self._hold(connection).event
+            taken = []
+            for number in abandoned(connection):
+                trial = self._load(connection, trials.c.number == number)
+                event += 1
+                if trial.attempt >= max_retries:
+                    self._update(connection, replace(given_up(trial), told=event), "", _terms(None), event=event)
+                else:
+                    again = replace(trial, attempt=trial.attempt + 1)
+                    self._update(connection, again, "", _terms(lease), event=event)
+                    taken.append(again)
+            return taken
+
+        return self._database.write(work)
+
+    def again(self, trial: Trial, lease: Lease) -> Trial:
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial:
+            study = self._hold(connection)
+            done = self._written(connection, token)
+            if done is not None:
+                return done
+            refuse_result(self._load(connection, trials.c.number == trial.number), trial)
+            again = replace(trial, attempt=trial.attempt + 1)
+            self._update(connection, again, token, _terms(lease), event=study.event + 1)
+            return again
+
+        return self._database.write(work)
+
+    def is_held_by_others(self, lease: Lease) -> bool:
+        held = sa.select(trials.c.number).where(
+            trials.c.study == self._id, trials.c.state == "running", trials.c.driver != lease.driver
+        )
+        return self._database.read(lambda c: c.execute(held.limit(1)).first()) is not None
+
+    def abandon(self, trial: Trial) -> None:
+        """Leave a running trial, whoever has it, to the driver that comes next."""
+        this = (trials.c.study == self._id) & (trials.c.number == trial.number) & (trials.c.state == "running")
+        terms = _terms(Lease(driver="")) | {"until": 0.0}
+        self._database.write(lambda c: c.execute(trials.update().where(this).values(**terms)))
+
+    def renew(self, lease: Lease) -> None:
+        self._set_ends(lease, time.time() + lease.seconds)
+
+    def release(self, lease: Lease) -> None:
+        self._set_ends(lease, 0.0)
+
+    def close(self) -> None:
+        self._database.close()
+
+    # How ----------------------------------------------------------------------------------------------------------
+
+    def _set_ends(self, lease: Lease, until: float) -> None:
+        mine = (trials.c.study == self._id) & (trials.c.driver == lease.driver) & (trials.c.state == "running")
+        self._database.write(lambda c: c.execute(trials.update().where(mine).values(until=until)))
+
+    def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any]:
+        """Return the row of the study, which no other writer can have until this transaction ends."""
+        statement = sa.select(studies.c.trials, studies.c.event).where(studies.c.id == self._id).with_for_update()
+        row = connection.execute(statement).one_or_none()
+        if row is None:
+            raise StorageFailed("The study must be there; somebody deleted it.")
+        return row
+
+    def _written(self, connection: sa.Connection, token: str) -> Trial | None:
+        """Return the trial of a write that was done before its answer got lost."""
+        if self._database.is_sqlite:
+            return None  # a file answers or raises
+        found = connection.execute(
+            sa.select(trials.c.number).where(trials.c.study == self._id, trials.c.token == token)
+        ).scalar_one_or_none()
+        return None if found is None else self._load(connection, trials.c.number == found)
+
+    def _insert(self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any]) -> None:
+        event = trial.asked
+        values = _columns(trial) | terms | {"study": self._id, "number": trial.number, "why": trial.why}
+        connection.execute(trials.insert().values(event=event, token=token, phase=trial.phase, **values))
+        connection.execute(
+            studies.update().where(studies.c.id == self._id).values(event=event, trials=trial.number + 1)
+        )
+
+    def _update(
+        self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any], *, event: int
+    ) -> None:
+        this = (trials.c.study == self._id) & (trials.c.number == trial.number)
+        connection.execute(trials.update().where(this).values(event=event, token=token, **_columns(trial), **terms))
+        connection.execute(studies.update().where(studies.c.id == self._id).values(event=event))
+
+    def _refresh(self, connection: sa.Connection) -> None:
+        """Take in what changed since the last read."""
+        changed = sa.select(*_LIGHT).where(trials.c.study == self._id, trials.c.event > self._event)
+        rows = connection.execute(changed.order_by(trials.c.number)).all()
+        if not rows:
+            return
+        for row in rows:
+            trial = self._trial(row)
+            if row.number < len(self._trials):
+                before = self._trials[row.number].__dict__
+                if "why" in before:  # reasons never change
+                    trial.__dict__["why"] = before["why"]
+                self._trials[row.number] = trial
+            else:
+                self._trials.append(trial)
+        self._event = max(row.event for row in rows)
+        self._history = History(self._trials)
+
+    def _load(self, connection: sa.Connection, which: sa.ColumnElement[bool]) -> Trial:
+        row = connection.execute(sa.select(*_LIGHT).where(trials.c.study == self._id, which)).one()
+        return self._trial(row)
+
+    def _trial(self, row: sa.Row[Any, Any]) -> Trial:
+        values = {name: value for name, value in row._mapping.items() if name not in ("event", "phase")}
+        return Trial.stored(lambda: self._why(values["number"]), phase=row.phase, **values)
+
+    def _why(self, number: int) -> dict[str, Any]:
+        statement = sa.select(trials.c.why).where(trials.c.study == self._id, trials.c.number == number)
+        return dict(self._database.read(lambda c: c.execute(statement).scalar_one()))
+
+
+def _columns(trial: Trial) -> dict[str, Any]:
+    """Return what a write stores of a trial, its number and its reasons apart."""
+    names = (
+        *("x", "z", "cost", "state", "value", "noise", "seconds", "overhead"),
+        *("reason", "asked", "told", "attempt", "output"),
+    )
+    return {name: getattr(trial, name) for name in names}
+
+
+def _terms(lease: Lease | None) -> dict[str, Any]:
+    if lease is None:
+        return {"owner": None, "driver": None, "until": None}
+    return {"owner": lease.owner.to_json(), "driver": lease.driver, "until": time.time() + lease.seconds}
+
+
+def _is_absent(error: sa.exc.DBAPIError) -> bool:
+    """Whether the server could not be reached, as against a statement that it refused."""
+    if error.connection_invalidated:
+        return True
+    said = str(error.orig).lower()
+    return any(
+        sign in said
+        for sign in ("connection", "starting up", "shutting down", "terminating", "could not connect", "closed")
+    )
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if url.get_backend_name() != "sqlite":
+        return sa.create_engine(url, pool_pre_ping=True)
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY, "check_same_thread": False})
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, record: Any) -> None:
+        connection.isolation_level = None  # transactions are ours, see below
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY)}")
+        _switch_to_wal(cursor)
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        if connection.get_execution_options().get("boca_writes"):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # a lock that is taken late is a lock that is refused
+
+    return engine
+
+
+def _switch_to_wal(cursor: Any) -> None:
+    """Switch the file to a write-ahead log; SQLite does not wait for others here, so this does."""
+    import sqlite3
+
+    began = time.monotonic()
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() - began > _BUSY:
+                raise
+        time.sleep(0.05)

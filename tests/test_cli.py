@@ -1,0 +1,254 @@
+"""The commands around a study: run it, go on with it, look at it, take it along, try again, delete it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import boca
+from boca.cli import app, main
+
+STUDY = """
+name = "bowl"
+objective = "objective:bowl"
+cost = { n = 1 }
+budget = { targets = 4 }
+seed = 3
+strategy = "random"
+[space]
+a = { type = "float", low = 0, high = 1 }
+kind = { type = "choice", choices = ["round", "flat"] }
+[fidelity]
+n = { type = "int", low = 1, high = 10 }
+"""
+OBJECTIVE = """
+import os, time
+def bowl(x, z):
+    time.sleep(float(os.environ.get("BOWL_SLEEP", "0")))
+    if os.environ.get("BOWL_FAILS"):
+        raise ValueError("it broke")
+    print("at", x["a"])
+    return -(x["a"] - 0.3) ** 2 - (x["kind"] == "flat") - 0.01 * (10 - z["n"])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "objective.py").write_text(OBJECTIVE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(*arguments, **environment):
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "boca", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture
+def done(folder):
+    """A study that has run, with a failure in it."""
+    ran = command("run", "study.toml")
+    assert ran.returncode == 0, ran.stderr
+    opt = stored()
+    trial = opt.add({"a": 0.5, "kind": "flat"}, None, -1.04)
+    assert trial.number == 4
+    return folder
+
+
+def stored():
+    from boca.study import load
+
+    study = load("study.toml")
+    return boca.Optimizer(
+        study.problem, budget=study.budget, strategy=study.strategy, seed=3, storage=study.storage, name=study.name
+    )
+
+
+def said(*arguments, answer=None):
+    """Return exit status and output of a command run in this process."""
+    try:
+        result = CliRunner().invoke(app, [str(a) for a in arguments], input=answer, catch_exceptions=False)
+    except boca.BocaError as error:
+        return 2, str(error)
+    return result.exit_code, result.stdout
+
+
+def test_a_study_runs_to_its_end_and_running_it_again_does_nothing(folder):
+    first = command("run", "study.toml")
+    assert first.returncode == 0, first.stderr
+    assert "best at the target: -" in first.stdout
+    assert "4 trials, 40 spent" in first.stdout
+    assert first.stderr.count("trial ") == 4
+    assert (folder / "bowl.db").exists()
+    again = command("run", "study.toml")
+    assert again.returncode == 0
+    assert again.stdout == first.stdout
+    assert "trial " not in again.stderr
+
+
+def test_a_killed_study_goes_on_where_it_was(folder):
+    arguments = [sys.executable, "-m", "boca", "run", "study.toml"]
+    process = subprocess.Popen(arguments, env={**os.environ, "BOWL_SLEEP": "0.5"}, stderr=subprocess.PIPE, text=True)
+    while "trial 1" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    again = command("run", "study.toml")
+    assert again.returncode == 0, again.stderr
+    trials = json.loads(said("show", "bowl.db", "bowl", "--json")[1])
+    assert [t["number"] for t in trials] == [0, 1, 2, 3]
+    assert all(t["state"] == "complete" for t in trials)
+    undisturbed = command("run", "study.toml", "--storage", f"sqlite:///{folder}/other.db")
+    assert undisturbed.returncode == 0
+    others = json.loads(said("show", "other.db", "bowl", "--json")[1])
+    assert [(t["x"], t["z"], t["value"]) for t in trials] == [(t["x"], t["z"], t["value"]) for t in others]
+
+
+def test_ctrl_c_waits_for_what_runs_and_exits_with_130(folder):
+    arguments = [sys.executable, "-m", "boca", "run", "study.toml"]
+    process = subprocess.Popen(
+        arguments,
+        env={**os.environ, "BOWL_SLEEP": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while "trial 0" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Stopping after what runs" in err
+    assert "interrupted" in err
+    trials = json.loads(said("show", "bowl.db", "bowl", "--json")[1])
+    assert 1 <= len(trials) < 4
+    assert all(t["state"] == "complete" for t in trials)
+
+
+def test_an_objective_that_always_fails_exits_with_1(folder):
+    ran = command("run", "study.toml", BOWL_FAILS="1")
+    assert ran.returncode == 1
+    assert "failed on every one of 4 trials" in ran.stderr
+    assert "it broke" in ran.stderr
+
+
+def test_a_wider_budget_needs_a_word(done):
+    text = (done / "study.toml").read_text()
+    (done / "study.toml").write_text(text.replace("targets = 4", "targets = 6"))
+    refused = command("run", "study.toml")
+    assert refused.returncode == 2
+    assert "budget was" in refused.stderr
+    allowed = command("run", "study.toml", "--allow-change")
+    assert allowed.returncode == 0, allowed.stderr
+    assert "7 trials" in allowed.stdout
+
+
+def test_what_is_stored_can_be_seen(done):
+    status, table = said("show", "bowl.db")
+    assert status == 0
+    assert "bowl" in table
+    assert json.loads(said("show", "bowl.db", "--json")[1])[0]["trials"] == 5
+    _, trials = said("show", "bowl.db", "bowl")
+    for word in ("number", "state", "value", "cost", "kind=", "n=10", "A uniform random point", "brought along"):
+        assert word in trials
+    one = json.loads(said("show", "sqlite:///bowl.db", "bowl", "--trial", 2, "--json")[1])
+    assert one["number"] == 2
+    assert one["output"].startswith("at ")
+    assert one["why"]["phase"] == "start"
+
+
+def test_the_best_is_at_the_target(done):
+    status, line = said("best", "bowl.db", "bowl")
+    best = stored().best
+    assert status == 0
+    assert line.startswith(repr(best.value))
+    assert json.loads(said("best", "bowl.db", "bowl", "--json")[1])["x"] == best.x
+
+
+def test_without_a_result_at_the_target_best_exits_with_1(folder):
+    stored()
+    assert said("best", "bowl.db", "bowl")[0] == 1
+    assert said("best", "bowl.db", "bowl", "--json") == (1, "null\n")
+
+
+def test_trials_are_exported(done):
+    rows = list(csv.DictReader(io.StringIO(said("export", "bowl.db", "bowl", "--format", "csv")[1])))
+    assert [row["number"] for row in rows] == ["0", "1", "2", "3", "4"]
+    lines = [json.loads(line) for line in said("export", "bowl.db", "bowl", "--format", "jsonl")[1].splitlines()]
+    assert [line["x"] for line in lines] == [t.x for t in stored().history]
+    assert said("export", "bowl.db", "bowl", "--out", done / "out.csv") == (0, "")
+    assert (done / "out.csv").read_text().count("\n") == 6
+    assert said("export", "bowl.db", "bowl", "--format", "xml")[0] == 2
+
+
+def test_failed_trials_and_those_that_are_out_are_tried_at_the_next_run(folder):
+    opt = stored()
+    failed, out = opt.ask(), opt.ask()
+    opt.fail(failed, "a full disk")
+    assert said("retry", "bowl.db", "bowl", failed.number, out.number) == (
+        0,
+        "2 trials will be tried at the next run.\n",
+    )
+    ran = command("run", "study.toml")
+    assert ran.returncode == 0, ran.stderr
+    history = stored().history
+    assert history[out.number].state == "complete"
+    assert history[out.number].attempt == 1
+    again = [t for t in history if t.phase == "queued"]
+    assert [t.x for t in again] == [failed.x]
+    status, words = said("retry", "bowl.db", "bowl", out.number)
+    assert status == 2
+    assert "must have failed or still be out" in words
+
+
+def test_a_study_is_deleted_only_on_a_yes(done):
+    status, words = said("delete", "bowl.db", "bowl", answer="n\n")
+    assert status == 1
+    assert "with its 5 trials?" in words
+    assert len(stored().history) == 5
+    assert said("delete", "bowl.db", "bowl", answer="y\n")[0] == 0
+    assert json.loads(said("show", "bowl.db", "--json")[1]) == []
+    stored()
+    assert said("delete", "bowl.db", "bowl", "--yes")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("show", "missing.db"), "there is no file 'missing.db'"),
+        (("show", "sqlite:///missing.db"), "there is no file"),
+        (("best", "bowl.db", "other"), "the database has: bowl"),
+        (("show", "bowl.db", "bowl", "--trial", "9"), "must be one of the 5 trials"),
+        (("run", "missing.toml"), "missing.toml"),
+        (("show", "nonsense://x"), "storage must be a URL"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_exits_with_2(done, arguments, words, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    assert stopped.value.code == 2
+    assert words in capsys.readouterr().err
+    assert not (done / "missing.db").exists()
+
+
+def test_help_teaches():
+    status, words = said("--help")
+    assert status == 0
+    for name in ("run", "show", "best", "export", "retry", "delete", "bench", "data"):
+        assert name in words
