@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from boca.storage import Lease, Memory, Queued, Snapshot, Storage
 from boca.storage.rules import refuse_result
 from boca.strategies import Boca, Strategy
 from boca.trial import History, Trial, occupied, point_key
+
+if TYPE_CHECKING:
+    from boca.storage.sql import Database
 
 _START_SHARE = 0.1  # of the capital
 _BLIND = 32  # trials out at once while money is counted in seconds and none has been measured
@@ -80,13 +83,22 @@ class Optimizer:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= 255:
             raise InvalidInput(f"name must be a text of 1 to 255 characters; got {self.name!r}.")
         database = Database(url)
+        try:
+            self._agree(database, seed, allow_change)
+            return database.study(self.name)
+        except BaseException:
+            database.close()
+            raise
+
+    def _agree(self, database: Database, seed: int | None, allow_change: bool) -> None:
+        """Make the study, or see that the one that is there was made of the same."""
         given = describe(self.problem, self.strategy, seed=self.seed, capital=self._capital)
         stored = database.create(self.name, given)
         if seed is None:
             self.seed = given["seed"] = stored["seed"]
         wrong = differences(stored, given)
         if allow_change and set(wrong) == {"budget"}:
-            _refuse_narrower(stored["budget"], given["budget"])
+            _refuse_narrower(self.problem, stored["budget"], given["budget"])
             database.change(self.name, given)
         elif wrong:
             raise InvalidInput(
@@ -94,7 +106,6 @@ class Optimizer:
                 f"{'; '.join(wrong.values())}. "
                 "Give what it was made of, or another name; allow_change=True lets the budget be a wider one."
             )
-        return database.study(self.name)
 
     # What is there ------------------------------------------------------------------------------------------------
 
@@ -263,7 +274,7 @@ class Optimizer:
             x, z, why, queued = chosen
             overhead = time.perf_counter() - began
             draft = Trial(len(now.history), x, z, books.costs.of(z), why, overhead=overhead)
-            affords = self._affords(z) if tries >= _TRIES else None
+            affords = self._stands(x, z, len(now.history)) if tries >= _TRIES else None
             trial = self.storage.claim(draft, seen=now.event, affords=affords, queued=queued, lease=lease)
             if trial is not None:
                 self._note_time([trial])
@@ -286,8 +297,18 @@ class Optimizer:
             return None
         return x, z, dict(suggestion.why), None
 
-    def _affords(self, z: Point) -> Callable[[History], bool]:
-        return lambda history: _Books(self.problem, history, self._capital).affords(z)
+    def _stands(self, x: Point, z: Point, number: int) -> Callable[[History], bool]:
+        """Return whether a choice made for trial `number` still stands when others have claimed since.
+
+        The money must suffice, and none of them may have had the same idea: whoever chooses at the same moment does.
+        """
+        here = (point_key(x), point_key(z))
+
+        def stands(history: History) -> bool:
+            others = {(point_key(t.x), point_key(t.z)) for t in history[number:]} | occupied(history)
+            return here not in others and _Books(self.problem, history, self._capital).affords(z)
+
+        return stands
 
     def _note_time(self, trials: Sequence[Trial]) -> None:
         now = time.perf_counter()
@@ -329,8 +350,20 @@ class Optimizer:
         return replace(trial, cost=paid, seconds=took)
 
 
-def _refuse_narrower(stored: dict[str, Any] | None, given: dict[str, Any] | None) -> None:
-    if stored is None or (given is not None and given["unit"] == stored["unit"] and given["amount"] < stored["amount"]):
+def _refuse_narrower(problem: Problem, stored: dict[str, Any] | None, given: dict[str, Any] | None) -> None:
+    """Refuse less money than there was, and money that cannot be compared: seconds with anything else."""
+    if given is None:
+        return
+    worth = {
+        "targets": problem.target_cost if problem.has_declared_cost else math.nan,
+        "cost": 1.0,
+        "seconds": math.nan,
+    }
+    is_same_unit = stored is not None and given["unit"] == stored["unit"]
+    before, now = (
+        (c and c["amount"] * (1.0 if is_same_unit else worth[c["unit"]])) or math.inf for c in (stored, given)
+    )
+    if not now >= before:
         raise InvalidInput(f"allow_change lets a budget be wider, not narrower; it was {stored!r}, and is {given!r}.")
 
 

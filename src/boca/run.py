@@ -159,8 +159,18 @@ def drive(
     )
     heard = [callbacks] if callable(callbacks) else list(callbacks)
     judge = _Judge(optimizer, heard, stop, raises=on_error == "raise")
-    workers = engine(executor, objective, takes_fidelity=bool(problem.fidelity))
-    driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=max_retries)
+    try:
+        workers = engine(executor, objective, takes_fidelity=bool(problem.fidelity))
+        driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=max_retries)
+        return _driven(optimizer, driver, judge)
+    finally:
+        for callback in heard:
+            getattr(callback, "close", lambda: None)()
+        optimizer.storage.close()
+
+
+def _driven(optimizer: Optimizer, driver: Driver, judge: _Judge) -> Result:
+    """Run to the end, whatever that is, and return what was found."""
     try:
         driver.run()
     except KeyboardInterrupt:
@@ -173,9 +183,6 @@ def drive(
     except Exception as unexpected:
         message = f"The run ended after {len(optimizer.history)} trials with {unexpected!r}; see .result for the rest."
         raise RunStopped(message, result(optimizer)) from unexpected
-    finally:
-        for callback in heard:
-            getattr(callback, "close", lambda: None)()
     if driver.was_interrupted:
         return result(optimizer, "The run was interrupted: it stopped asking, and waited for what was running.")
     judge.give_up_if_hopeless(at_least=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
@@ -44,7 +45,7 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     """Return what differs between two descriptions, a clause a part; empty where they agree."""
     found = {}
     for part in stored:
-        if stored[part] != given.get(part):
+        if _exactly(stored[part]) != _exactly(given.get(part)):
             found[part] = (
                 f"{part} was {_short(stored[part], given.get(part))}, and is {_short(given.get(part), stored[part])}"
             )
@@ -53,10 +54,12 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
 
 def plain(value: object) -> Any:
     """Return settings as JSON: a dataclass by its name and its fields, a function by its name."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.generic):
-        return value.item()
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, Sequence | np.ndarray):
@@ -98,8 +101,16 @@ def _cost(problem: Problem) -> str:
     return hashlib.sha256(" ".join(values).encode()).hexdigest()
 
 
+def _exactly(value: object) -> str:
+    """Return what tells apart 1 from true and one order from another: coordinates have an order."""
+    return json.dumps(value)
+
+
 def _short(value: object, other: object) -> str:
     """Return a part in words, of mappings only what differs from the other one."""
     if isinstance(value, dict) and isinstance(other, dict):
-        value = {key: inner for key, inner in value.items() if other.get(key, other) != inner}
+        differing = {k: v for k, v in value.items() if k not in other or _exactly(other[k]) != _exactly(v)}
+        if not differing and set(value) == set(other):
+            return f"in the order {', '.join(value)}"
+        value = differing
     return json.dumps(value)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from boca.space import Point
 from boca.storage.base import Lease, Queued, Snapshot
-from boca.storage.rules import given_up, refuse_result
+from boca.storage.rules import given_up, refuse_no_json, refuse_no_number, refuse_result
 from boca.trial import History, Trial
 
 
@@ -38,6 +38,7 @@ class Memory:
         queued: Queued | None = None,
         lease: Lease | None = None,
     ) -> Trial | None:
+        refuse_no_number(draft)
         with self._lock:
             changed = self._event != seen
             if changed and (affords is None or not affords(self.read().history)):
@@ -52,6 +53,7 @@ class Memory:
             return trial
 
     def finish(self, trial: Trial) -> Trial:
+        refuse_no_number(trial)
         with self._lock:
             refuse_result(self._trials[trial.number], trial)
             done = replace(trial, told=self._event + 1)
@@ -60,10 +62,13 @@ class Memory:
             return done
 
     def add(self, draft: Trial) -> Trial:
+        refuse_no_number(draft)
         with self._lock:
             return self._append(replace(draft, asked=self._event + 1, told=self._event + 1))
 
     def enqueue(self, x: Point, z: Point) -> None:
+        refuse_no_json(x, "x")
+        refuse_no_json(z, "z")
         with self._lock:
             self._queued += 1
             self._queue.append(Queued(self._queued, dict(x), dict(z)))

@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 
-from boca.errors import InvalidTrial
+from boca.errors import InvalidInput, InvalidTrial
+from boca.space import Point
 from boca.trial import Trial
+
+
+def refuse_no_number(trial: Trial) -> None:
+    """Raise where a trial holds what no database keeps: SQLite makes NULL of NaN, and JSON knows neither."""
+    for name in ("cost", "value", "noise", "seconds", "overhead"):
+        number = getattr(trial, name)
+        if number is not None and not math.isfinite(number):
+            raise InvalidInput(f"{name} must be a finite number; got {number!r}. Nothing was changed.")
+    for name in ("x", "z", "why"):
+        refuse_no_json(getattr(trial, name), name)
+
+
+def refuse_no_json(value: Point, what: str) -> None:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{what} must be JSON without NaN or infinity ({error}); got {value!r}.") from error
+
+
+def storable(text: str | None) -> str | None:
+    """Return a text that every database takes: without NUL and halves of characters, which programs do print."""
+    if text is None:
+        return None
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
 def refuse_result(stored: Trial, result: Trial) -> None:

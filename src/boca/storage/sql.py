@@ -9,8 +9,13 @@ is never done twice.
 
 from __future__ import annotations
 
+import logging
+import os
+import re
+import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,7 +29,7 @@ from boca.space import Point
 from boca.storage import schema
 from boca.storage.base import Lease, Queued, Snapshot
 from boca.storage.owner import Owner
-from boca.storage.rules import given_up, refuse_result
+from boca.storage.rules import given_up, refuse_no_json, refuse_no_number, refuse_result, storable
 from boca.storage.schema import queue, studies, trials
 from boca.trial import History, Trial
 
@@ -33,10 +38,14 @@ T = TypeVar("T")
 _URLS = "a URL: 'sqlite:///study.db' or 'postgresql+psycopg://user@host/name' (pip install 'boca[postgres]')"
 _BUSY = 120.0  # seconds to wait for other writers of a file: 16 of them starved one for 13
 _PATIENCE = 600.0  # seconds to wait for a server that is down
+_REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf", "resolve host", "not permitted")
 _MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
 
 # What a read needs; the reasons, the bulk of a row, are loaded one by one when somebody looks at them.
 _LIGHT = [column for column in trials.c if column.name not in ("study", "why", "token", "owner", "driver", "until")]
+
+
+log = logging.getLogger("boca")
 
 
 def parsed(url: str) -> sa.URL:
@@ -44,7 +53,7 @@ def parsed(url: str) -> sa.URL:
     try:
         return sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError) as error:
-        raise InvalidInput(f"storage must be {_URLS}; got {url!r} ({error}).") from error
+        raise InvalidInput(f"storage must be {_URLS}; got {_without_password(url)!r} ({error}).") from error
 
 
 def sqlite_path(url: str) -> str | None:
@@ -60,11 +69,19 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = parsed(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        if self.is_sqlite and sqlite_path(url) is None:
+            raise InvalidInput(f"storage must name a file; got {url!r}. To keep a study in memory give storage=None.")
         try:
             self._engine = _engine(self.url)
         except (sa.exc.ArgumentError, ImportError) as error:
-            raise InvalidInput(f"storage must be {_URLS}; got {url!r} ({error}).") from error
-        self._prepare()
+            raise InvalidInput(f"storage must be {_URLS}; got {_without_password(url)!r} ({error}).") from error
+        weakref.finalize(self, self._engine.dispose)  # connections end with whoever had them
+        self._was_there = False
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._engine.dispose()
@@ -103,12 +120,21 @@ class Database:
         pause = 0.1
         while True:
             try:
-                return once()
-            except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError) as error:
-                if self.is_sqlite or time.monotonic() - began > _PATIENCE or not _is_absent(error):
+                result = once()
+                self._was_there = True
+                return result
+            except sa.exc.DBAPIError as error:
+                if self.is_sqlite or time.monotonic() - began > _PATIENCE or not self._is_worth_waiting(error):
                     raise StorageFailed(self._words(error)) from error
+                if pause == 0.1:
+                    log.warning("Waiting for the database, at most %.0f minutes: %s", _PATIENCE / 60, error.orig)
             time.sleep(pause)
             pause = min(2.0 * pause, 5.0)
+
+    def _is_worth_waiting(self, error: sa.exc.DBAPIError) -> bool:
+        """Whether the server may come back: one that never knew us will not change its mind."""
+        is_refusal = any(sign in str(error.orig) for sign in _REFUSALS)
+        return _is_absent(error) and (self._was_there or not is_refusal)
 
     def _words(self, error: sa.exc.DBAPIError) -> str:
         place = self.url.render_as_string(hide_password=True)
@@ -142,16 +168,15 @@ class Database:
     def _back_up(self, connection: sa.Connection, version: int) -> None:
         """Keep the tables of an older version: a copy of the file, or copies of the tables beside them."""
         if not self.is_sqlite:
-            for table in schema.metadata.tables:
+            there = set(sa.inspect(connection).get_table_names())
+            for table in there & set(schema.metadata.tables):
                 connection.execute(sa.text(f"CREATE TABLE {table}_v{version} AS SELECT * FROM {table}"))
             return
-        path = self.url.database
-        if path not in (None, "", ":memory:"):
-            connection.exec_driver_sql("COMMIT")  # a copy needs a quiet file; the lock comes back at once
-            copy = f"{path}.v{version}.backup"
-            Path(copy).unlink(missing_ok=True)
-            connection.exec_driver_sql("VACUUM INTO ?", (copy,))
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        copy = f"{self.url.database}.v{version}.backup"
+        Path(f"{copy}.part").unlink(missing_ok=True)
+        with self.reading() as other:  # this one has the lock, so that nobody changes what another reader copies
+            other.exec_driver_sql("VACUUM INTO ?", (f"{copy}.part",))
+        os.replace(f"{copy}.part", copy)
 
     # Studies ------------------------------------------------------------------------------------------------------
 
@@ -204,14 +229,15 @@ class Sql:
         self._trials: list[Trial] = []
         self._history = History()
         self._event = 0
+        self._lock = threading.Lock()  # of what was read: a driver may have threads
 
     def read(self) -> Snapshot:
         waiting = sa.select(queue.c.id, queue.c.x, queue.c.z).where(queue.c.study == self._id).order_by(queue.c.id)
 
         def work(connection: sa.Connection) -> Snapshot:
-            self._refresh(connection)
+            history, event = self._refresh(connection)
             queued = tuple(Queued(row.id, row.x, row.z) for row in connection.execute(waiting))
-            return Snapshot(self._history, self._event, queued)
+            return Snapshot(history, event, queued)
 
         return self._database.read(work)
 
@@ -225,16 +251,14 @@ class Sql:
         lease: Lease | None = None,
     ) -> Trial | None:
         token = uuid.uuid4().hex
+        refuse_no_number(draft)
 
         def work(connection: sa.Connection) -> Trial | None:
             study = self._hold(connection)
-            done = self._written(connection, token)
-            if done is not None:
-                return done
-            if study.event != seen:
-                self._refresh(connection)
-                if affords is None or not affords(self._history):
-                    return None
+            if done := self._written(connection, token):
+                return done[0]
+            if study.event != seen and (affords is None or not affords(self._refresh(connection)[0])):
+                return None
             if queued is not None:
                 taken = connection.execute(queue.delete().where(queue.c.id == queued.id, queue.c.study == self._id))
                 if not taken.rowcount:
@@ -246,13 +270,13 @@ class Sql:
         return self._database.write(work)
 
     def add(self, draft: Trial) -> Trial:
+        refuse_no_number(draft)
         token = uuid.uuid4().hex
 
         def work(connection: sa.Connection) -> Trial:
             study = self._hold(connection)
-            done = self._written(connection, token)
-            if done is not None:
-                return done
+            if done := self._written(connection, token):
+                return done[0]
             trial = replace(draft, number=study.trials, asked=study.event + 1, told=study.event + 1)
             self._insert(connection, trial, token, _terms(None))
             return trial
@@ -260,13 +284,14 @@ class Sql:
         return self._database.write(work)
 
     def finish(self, trial: Trial) -> Trial:
+        refuse_no_number(trial)
+        trial = replace(trial, output=storable(trial.output), reason=storable(trial.reason))
         token = uuid.uuid4().hex
 
         def work(connection: sa.Connection) -> Trial:
             study = self._hold(connection)
-            done = self._written(connection, token)
-            if done is not None:
-                return done
+            if done := self._written(connection, token):
+                return done[0]
             stored = self._load(connection, trials.c.number == trial.number)
             refuse_result(stored, trial)
             finished = replace(trial, told=study.event + 1)
@@ -276,6 +301,8 @@ class Sql:
         return self._database.write(work)
 
     def enqueue(self, x: Point, z: Point) -> None:
+        refuse_no_json(x, "x")
+        refuse_no_json(z, "z")
         token = uuid.uuid4().hex
 
         def work(connection: sa.Connection) -> None:
@@ -300,18 +327,21 @@ class Sql:
 
         if not self._database.read(abandoned):
             return []
+        token = uuid.uuid4().hex
 
         def work(connection: sa.Connection) -> list[Trial]:
             event = self._hold(connection).event
-            taken = []
+            taken = self._written(connection, token)
+            if taken:
+                return [trial for trial in taken if trial.state == "running"]
             for number in abandoned(connection):
                 trial = self._load(connection, trials.c.number == number)
                 event += 1
                 if trial.attempt >= max_retries:
-                    self._update(connection, replace(given_up(trial), told=event), "", _terms(None), event=event)
+                    self._update(connection, replace(given_up(trial), told=event), token, _terms(None), event=event)
                 else:
                     again = replace(trial, attempt=trial.attempt + 1)
-                    self._update(connection, again, "", _terms(lease), event=event)
+                    self._update(connection, again, token, _terms(lease), event=event)
                     taken.append(again)
             return taken
 
@@ -322,9 +352,8 @@ class Sql:
 
         def work(connection: sa.Connection) -> Trial:
             study = self._hold(connection)
-            done = self._written(connection, token)
-            if done is not None:
-                return done
+            if done := self._written(connection, token):
+                return done[0]
             refuse_result(self._load(connection, trials.c.number == trial.number), trial)
             again = replace(trial, attempt=trial.attempt + 1)
             self._update(connection, again, token, _terms(lease), event=study.event + 1)
@@ -367,14 +396,12 @@ class Sql:
             raise StorageFailed("The study must be there; somebody deleted it.")
         return row
 
-    def _written(self, connection: sa.Connection, token: str) -> Trial | None:
-        """Return the trial of a write that was done before its answer got lost."""
+    def _written(self, connection: sa.Connection, token: str) -> list[Trial]:
+        """Return the trials of a write that was done before its answer got lost."""
         if self._database.is_sqlite:
-            return None  # a file answers or raises
-        found = connection.execute(
-            sa.select(trials.c.number).where(trials.c.study == self._id, trials.c.token == token)
-        ).scalar_one_or_none()
-        return None if found is None else self._load(connection, trials.c.number == found)
+            return []  # a file answers or raises
+        found = sa.select(*_LIGHT).where(trials.c.study == self._id, trials.c.token == token)
+        return [self._trial(row) for row in connection.execute(found.order_by(trials.c.number))]
 
     def _insert(self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any]) -> None:
         event = trial.asked
@@ -391,8 +418,13 @@ class Sql:
         connection.execute(trials.update().where(this).values(event=event, token=token, **_columns(trial), **terms))
         connection.execute(studies.update().where(studies.c.id == self._id).values(event=event))
 
-    def _refresh(self, connection: sa.Connection) -> None:
-        """Take in what changed since the last read."""
+    def _refresh(self, connection: sa.Connection) -> tuple[History, int]:
+        """Take in what changed since the last read, and return what is known now."""
+        with self._lock:
+            self._take_in(connection)
+            return self._history, self._event
+
+    def _take_in(self, connection: sa.Connection) -> None:
         changed = sa.select(*_LIGHT).where(trials.c.study == self._id, trials.c.event > self._event)
         rows = connection.execute(changed.order_by(trials.c.number)).all()
         if not rows:
@@ -437,6 +469,10 @@ def _terms(lease: Lease | None) -> dict[str, Any]:
     return {"owner": lease.owner.to_json(), "driver": lease.driver, "until": time.time() + lease.seconds}
 
 
+def _without_password(url: str) -> str:
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
+
+
 def _is_absent(error: sa.exc.DBAPIError) -> bool:
     """Whether the server could not be reached, as against a statement that it refused."""
     if error.connection_invalidated:
@@ -450,7 +486,7 @@ def _is_absent(error: sa.exc.DBAPIError) -> bool:
 
 def _engine(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, pool_pre_ping=True)
+        return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY, "check_same_thread": False})
 
     @sa.event.listens_for(engine, "connect")

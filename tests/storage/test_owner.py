@@ -1,0 +1,53 @@
+"""Who holds a trial: whether a process is dead must be known, and never be believed of one that lives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+from boca.storage import Owner
+
+SAY_WHO = (
+    "import json, sys; from boca.storage import Owner; print(json.dumps(Owner.me().to_json()), flush=True); input()"
+)
+
+
+def started() -> tuple[subprocess.Popen[str], Owner]:
+    """Start a process that says who it is and waits."""
+    import json
+
+    process = subprocess.Popen([sys.executable, "-c", SAY_WHO], stdin=-1, stdout=-1, text=True)
+    assert process.stdout is not None
+    return process, Owner(**json.loads(process.stdout.readline()))
+
+
+def test_this_process_lives_and_is_always_the_same():
+    me = Owner.me()
+    assert me == Owner.me()
+    assert me.pid == os.getpid()
+    assert me.started
+    assert not me.is_dead()
+
+
+def test_another_process_lives_until_it_is_killed_and_is_dead_before_anybody_buries_it():
+    process, owner = started()
+    with process:
+        assert owner.pid == process.pid
+        assert owner.machine == Owner.me().machine
+        assert not owner.is_dead()
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a corpse that still has its number
+        assert owner.is_dead()
+        process.communicate()
+        assert owner.is_dead()
+
+
+def test_a_process_that_has_the_number_of_another_one_is_not_it():
+    assert replace(Owner.me(), started="once").is_dead()
+
+
+def test_nobody_knows_of_another_machine():
+    assert not replace(Owner.me(), machine="elsewhere", started="once").is_dead()
+    assert not replace(Owner.me(), machine="elsewhere", pid=2**22 + 1).is_dead()

@@ -1,0 +1,292 @@
+"""A study that is gone on with is the study that was begun: what must agree, and what is said where it does not."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+import boca
+from boca import Boca, Choice, Float, Int, Problem, RandomSearch, Space, Suggestion, seconds, targets
+from boca.errors import InvalidInput
+from boca.gp.kernels import Radial
+from boca.problem import Capital
+from boca.spec import describe, differences, plain, problem_of
+from boca.surrogate import Surrogate
+
+SPACE = Space(a=Float(0.5, 8.0, log=True), b=Int(1, 5), c=Choice(["x", "y"]))
+FIDELITY = Space(n=Float(0.1, 1.0), m=Int(1, 10))
+
+
+def price(z):
+    return z["n"] * z["m"]
+
+
+def problem(**changes):
+    given = {"space": SPACE, "fidelity": FIDELITY, "cost": price} | changes
+    return Problem(given.pop("space"), given.pop("fidelity"), **given)
+
+
+def begun(database, changed_problem=None, **changes):
+    """Open the study, the same one but for the changes."""
+    settings = {"budget": targets(10), "strategy": RandomSearch(), "seed": 3} | changes
+    return database.optimizer(changed_problem or problem(), **settings)
+
+
+@dataclass(frozen=True)
+class Mine:
+    """A strategy as a user writes it."""
+
+    step: float = 0.1
+    sizes: tuple[int, ...] = (1, 2)
+    table: dict = field(default_factory=lambda: {"k": np.float64(2.0)})
+
+    def suggest(self, problem, history, budget, rng):
+        x = problem.space.from_unit(problem.space.snap(rng.random((1, len(problem.space))))[0])
+        return Suggestion(x, dict(problem.target), {"reason": "Mine.", "phase": "start"})
+
+
+class Plain:
+    """A strategy that is no dataclass."""
+
+    suggest = Mine.suggest
+
+
+def closeness(a, b):
+    return np.ones(np.broadcast(a["n"], b["n"]).shape)
+
+
+def other_closeness(a, b):
+    return closeness(a, b)
+
+
+def kerneled(kernel):
+    return Boca(surrogate=Surrogate(fidelity_kernel=kernel))
+
+
+# What must agree ------------------------------------------------------------------------------------------------------
+
+
+def test_a_study_is_gone_on_with_as_it_was_made(database):
+    trial = begun(database).ask()
+    again = begun(database)
+    assert again.running == (trial,)
+    assert again.seed == 3
+    assert begun(database, budget=targets(10.0)).running == (trial,)
+
+
+def test_a_seed_that_was_drawn_is_kept(database):
+    first = begun(database, seed=None)
+    again = begun(database, seed=None)
+    assert again.seed == first.seed
+    assert begun(database, seed=first.seed).seed == first.seed
+    with pytest.raises(InvalidInput, match=f"seed was {first.seed}, and is {first.seed + 1}"):
+        begun(database, seed=first.seed + 1)
+
+
+def test_a_large_seed_is_kept_exactly(database):
+    first = begun(database, seed=2**63 - 1)
+    assert begun(database, seed=None).seed == first.seed == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"space": Space(SPACE, a=Float(0.5, 9.0, log=True))}, r'space was \{"a": \{.*8\.0.*and is \{"a": \{.*9\.0'),
+        ({"space": Space(SPACE, a=Float(0.5, 8.0))}, r"space was .*true.*and is .*false"),
+        ({"space": Space(SPACE, b=Float(1, 5))}, r'space was \{"b": \{"type": "int".*and is \{"b": \{"type": "float"'),
+        ({"space": Space(SPACE, c=Choice(["y", "x"]))}, r'space was .*\["x", "y"\].*and is .*\["y", "x"\]'),
+        ({"space": Space(SPACE, d=Float(0, 1))}, r'space was \{\}, and is \{"d"'),
+        ({"space": Space(a=SPACE["a"], b=SPACE["b"])}, r'space was \{"c".*and is \{\}'),
+        ({"fidelity": Space(FIDELITY, n=Float(0.2, 1.0))}, r"fidelity was .*0\.1.*and is .*0\.2"),
+        ({"fidelity": None, "cost": None}, r'fidelity was \{"n".*and is \{\}'),
+        ({"target": {"n": 0.5}}, r'target was \{"n": 1\.0\}, and is \{"n": 0\.5\}'),
+        ({"direction": "minimize"}, r'direction was "maximize", and is "minimize"'),
+        ({"cost": lambda z: z["n"] + z["m"]}, "cost was .*and is "),
+        ({"cost": lambda z: 2.0 * price(z)}, "cost was .*and is "),
+        ({"cost": None}, 'cost was .*and is "measured"'),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_another_problem_is_refused_and_the_difference_is_shown(database, changed, words):
+    begun(database).ask()
+    with pytest.raises(InvalidInput, match=words):
+        begun(database, problem(**changed))
+    with pytest.raises(InvalidInput, match=words):
+        begun(database, problem(**changed), allow_change=True)
+    assert len(begun(database).history) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Space(a=Float(0, 1), b=Float(0, 1)), Space(b=Float(0, 1), a=Float(0, 1))),
+        (Space(a=Choice([0, 1])), Space(a=Choice([False, True]))),
+    ],
+    ids=["order", "type"],
+)
+def test_spaces_that_only_look_alike_are_told_apart(database, one, other):
+    """The order is that of the coordinates, and a random point is drawn one by one."""
+    begun(database, Problem(one))
+    with pytest.raises(InvalidInput, match="space was"):
+        begun(database, Problem(other))
+
+
+def test_another_order_of_fidelities_is_another_problem(database):
+    begun(database)
+    with pytest.raises(InvalidInput, match="fidelity was"):
+        begun(database, problem(fidelity=Space(m=FIDELITY["m"], n=FIDELITY["n"])))
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "words"),
+    [
+        (RandomSearch(), Boca(), "strategy was .*RandomSearch.*and is .*Boca"),
+        (Boca(), Boca.paper(), "strategy was .*and is "),
+        (Boca(), Boca(maximizer="direct"), r'strategy was \{"maximizer": "sobol"\}, and is \{"maximizer": "direct"\}'),
+        (Mine(), Mine(step=0.2), r'strategy was \{"step": 0\.1\}, and is \{"step": 0\.2\}'),
+        (Mine(), Mine(sizes=(1, 3)), r"sizes.*\[1, 2\].*\[1, 3\]"),
+        (Mine(), Mine(table={"k": 3.0}), r"table.*2\.0.*3\.0"),
+        (Mine(), Plain(), "Mine.*Plain"),
+    ],
+    ids=["another", "paper", "setting", "number", "tuple", "mapping", "plain"],
+)
+def test_another_strategy_is_refused_and_the_difference_is_shown(database, first, then, words):
+    begun(database, strategy=first)
+    begun(database, strategy=replace(first))  # an equal one is the same
+    with pytest.raises(InvalidInput, match=words):
+        begun(database, strategy=then)
+
+
+def test_strategies_of_the_user_are_known_by_name(database):
+    begun(database, strategy=Plain()).ask()
+    assert len(begun(database, strategy=Plain()).history) == 1
+
+
+def test_functions_as_fidelity_kernels_are_known_by_name(database):
+    begun(database, strategy=kerneled(closeness))
+    begun(database, strategy=kerneled(closeness))
+    with pytest.raises(InvalidInput, match=r"closeness.*other_closeness"):
+        begun(database, strategy=kerneled(other_closeness))
+
+
+def test_everything_that_differs_is_named_at_once(database):
+    begun(database)
+    with pytest.raises(InvalidInput) as raised:
+        begun(database, problem(direction="minimize", target={"m": 5}), seed=4, strategy=Boca(), budget=targets(5))
+    said = str(raised.value)
+    assert said.startswith("The study 'study' is there and must be gone on with as it was made: ")
+    assert [said.count(f"{part} was ") for part in ("direction", "target", "seed", "strategy", "budget")] == [1] * 5
+    assert "another name" in said
+
+
+def test_a_study_of_another_name_may_be_anything(database):
+    begun(database).ask()
+    other = begun(database, problem(direction="minimize"), name="other", seed=9)
+    assert len(other.history) == 0
+    assert database.database().names() == ["study", "other"]
+
+
+# The budget -----------------------------------------------------------------------------------------------------------
+
+
+def test_another_budget_needs_permission_and_may_only_be_wider(database):
+    begun(database)
+    with pytest.raises(InvalidInput, match=r'budget was \{"amount": 10\.0\}, and is \{"amount": 20\.0\}.*allow_change'):
+        begun(database, budget=targets(20))
+    wider = begun(database, budget=targets(20), allow_change=True)
+    assert wider.budget.total == 20 * problem().target_cost
+    assert begun(database, budget=targets(20)).budget.total == wider.budget.total  # it is stored
+    with pytest.raises(InvalidInput, match="budget was"):
+        begun(database)
+    for narrower in (targets(10), targets(19.99)):
+        with pytest.raises(InvalidInput, match="wider, not narrower"):
+            begun(database, budget=narrower, allow_change=True)
+    begun(database, budget=None, allow_change=True)
+    with pytest.raises(InvalidInput, match="wider, not narrower"):
+        begun(database, budget=targets(1000), allow_change=True)
+    begun(database, budget=None)
+
+
+def test_permission_that_is_not_needed_changes_nothing(database):
+    begun(database)
+    begun(database, allow_change=True)
+    begun(database)
+
+
+@pytest.mark.parametrize(
+    ("then", "is_wider"),
+    [(200.0, True), (50.0, False), (100.0, True)],  # one target costs ten
+    ids=["wider", "narrower", "equal"],
+)
+def test_a_budget_in_another_unit_is_compared_in_cost_units_where_the_cost_is_declared(database, then, is_wider):
+    begun(database)
+    if is_wider:
+        assert begun(database, budget=then, allow_change=True).budget.total == then
+    else:
+        with pytest.raises(InvalidInput, match="wider, not narrower"):
+            begun(database, budget=then, allow_change=True)
+
+
+def test_a_wider_budget_lets_a_finished_study_go_on(database):
+    opt = begun(database, budget=targets(2))
+    while (trial := opt.ask()) is not None:
+        opt.tell(trial, 1.0)
+    wider = begun(database, budget=targets(3), allow_change=True)
+    assert wider.ask().number == 2
+    assert wider.ask() is None
+
+
+# What is stored -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capital", [None, targets(3), seconds(7.5), Capital(12, "cost")])
+@pytest.mark.parametrize("strategy", [Boca(), Boca.paper(), boca.MFSKO(), boca.MFGPUCB(), boca.GPEI(), Mine(), Plain()])
+def test_a_description_is_json_and_agrees_with_itself(strategy, capital):
+    described = describe(problem(), strategy, seed=7, capital=capital)
+    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    assert list(described) == ["space", "fidelity", "target", "direction", "cost", "strategy", "seed", "budget"]
+    assert differences(described, described) == {}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        problem(cost=None, target={"m": 3}, direction="minimize"),
+        Problem(Space({"größe 中": Int(-3, 2**40), "q": Choice([None, True, 1.5, "x", 7])})),
+        Problem(SPACE, Space(k=Choice(["fast", "good"]), t=Float(1e-300, 1e300, log=True)), target={"k": "good"}),
+    ],
+)
+def test_a_problem_can_be_made_of_its_description(database, given):
+    begun(database, given)
+    made = problem_of(database.database().spec("study"))
+    assert (made.space, made.fidelity, made.target) == (given.space, given.fidelity, given.target)
+    assert made.direction == given.direction
+    assert list(map(repr, made.space.items())) == list(map(repr, given.space.items()))
+    assert not made.fidelity or not made.has_declared_cost  # a cost is code, which is not stored
+
+
+def test_settings_are_told_plainly():
+    assert plain(RandomSearch()) == {"type": "boca.strategies.random.RandomSearch"}
+    assert plain({"a": (1, np.int64(2)), "b": np.array([0.5]), 3: None}) == {"a": [1, 2], "b": [0.5], "3": None}
+    assert plain(closeness).endswith("test_spec.closeness")
+    assert plain(math.sqrt) == "math.sqrt"
+    assert plain(Radial) == "boca.gp.kernels.Radial"
+    assert plain(Plain()).endswith("test_spec.Plain")
+    assert plain(True) is True
+
+
+def test_the_same_cost_in_other_words_is_the_same_cost():
+    one, other = problem(), problem(cost=lambda z: math.exp(math.log(z["n"]) + math.log(z["m"])))
+    described = [describe(p, RandomSearch(), seed=0, capital=None) for p in (one, other)]
+    assert differences(*described) == {}
+
+
+def test_a_strategy_with_an_endless_setting_can_be_stored(database):
+    begun(database, strategy=Mine(step=math.inf))
+    begun(database, strategy=Mine(step=math.inf))
+    with pytest.raises(InvalidInput, match="strategy was"):
+        begun(database, strategy=Mine(step=-math.inf))
