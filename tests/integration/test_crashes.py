@@ -193,8 +193,8 @@ def lives(place, log, case, rng, fresh, workers):
 
 
 CASES = [
-    ("sqlite", "random", 11, 50),
-    ("sqlite", "boca", 4, 50),
+    ("sqlite", "random", 12, 50),
+    ("sqlite", "boca", 3, 50),
     ("postgres", "random", 5, 20),
 ]
 
@@ -203,7 +203,7 @@ CASES = [
 def test_a_driver_that_is_killed_at_any_moment_leaves_a_study_that_ends_as_if_nothing_had_been(
     kind, strategy, few, many, tmp_path
 ):
-    assert survives(kind, tmp_path, kills=few, strategy=strategy, targets=30 if strategy == "random" else 12) == few
+    assert survives(kind, tmp_path, kills=few, strategy=strategy, targets=25 if strategy == "random" else 7) == few
 
 
 @pytest.mark.faults
@@ -227,7 +227,7 @@ has_slots = pytest.mark.skipif(
 @has_slots
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_workers_do_not_outlive_a_driver_that_is_killed(kind, tmp_path):
-    assert survives(kind, tmp_path, kills=3, strategy="random", targets=20, workers=2) == 3
+    assert survives(kind, tmp_path, kills=2, strategy="random", targets=12, workers=2) == 2
 
 
 @has_slots

@@ -59,7 +59,7 @@ def play(opened, *, trials, reload):
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_after_any_number_of_reloads_the_next_suggestion_is_the_same_to_the_last_bit(strategy, tmp_path):
     memory = Optimizer(driver.PROBLEM, strategy=strategy, **SETTINGS)
-    steady = play(lambda: memory, trials=16, reload=lambda: False)
+    steady = play(lambda: memory, trials=14, reload=lambda: False)
     for name, share in (("always", 1.0), ("sometimes", 0.3)):
         (tmp_path / name).mkdir()
         with on("sqlite", tmp_path / name) as place:
@@ -69,7 +69,7 @@ def test_after_any_number_of_reloads_the_next_suggestion_is_the_same_to_the_last
                 place.close()
                 return place.optimizer(driver.PROBLEM, strategy=strategy, **SETTINGS)
 
-            again = play(opened, trials=16, reload=lambda chance=chance, share=share: chance.random() < share)
+            again = play(opened, trials=14, reload=lambda chance=chance, share=share: chance.random() < share)
         assert again == steady
     phases = {trial.phase for trial in memory.history}
     assert "model" in phases or strategy == RandomSearch()
@@ -77,10 +77,10 @@ def test_after_any_number_of_reloads_the_next_suggestion_is_the_same_to_the_last
 
 def test_a_server_keeps_every_bit_too(tmp_path):
     memory = Optimizer(driver.PROBLEM, strategy=Boca(), **SETTINGS)
-    steady = play(lambda: memory, trials=12, reload=lambda: False)
+    steady = play(lambda: memory, trials=9, reload=lambda: False)
     with on("postgres", tmp_path) as place:
         opened = lambda: place.optimizer(driver.PROBLEM, strategy=Boca(), **SETTINGS)  # noqa: E731
-        assert play(opened, trials=12, reload=lambda: True) == steady
+        assert play(opened, trials=9, reload=lambda: True) == steady
 
 
 def asks(k, urls):

@@ -27,14 +27,16 @@ class Place:
     url: str | None
     _memories: dict[str, Memory] = field(default_factory=dict)
     _open: list[Any] = field(default_factory=list)
+    _shared: Database | None = None
 
     def study(self, name: str = "study") -> Storage:
         """Return one more handle on a study, which is made with the first."""
         if self.url is None:
             return self._memories.setdefault(name, Memory())
-        database = self.database()
-        database.create(name, SPEC)
-        return database.study(name)
+        if self._shared is None:
+            self._shared = self.database()
+        self._shared.create(name, SPEC)
+        return self._shared.study(name)
 
     def database(self) -> Database:
         assert self.url is not None
@@ -53,6 +55,7 @@ class Place:
 
     def close(self) -> None:
         """Close every handle; another one may be opened afterwards."""
+        self._shared = None
         while self._open:
             self._open.pop().close()
 

@@ -16,6 +16,7 @@ from boca.gp.kernels import Radial
 from boca.problem import Capital
 from boca.spec import describe, differences, plain, problem_of
 from boca.surrogate import Surrogate
+from storage.places import on
 
 SPACE = Space(a=Float(0.5, 8.0, log=True), b=Int(1, 5), c=Choice(["x", "y"]))
 FIDELITY = Space(n=Float(0.1, 1.0), m=Int(1, 10))
@@ -65,6 +66,13 @@ def other_closeness(a, b):
 
 def kerneled(kernel):
     return Boca(surrogate=Surrogate(fidelity_kernel=kernel))
+
+
+@pytest.fixture
+def database(tmp_path):
+    """A file will do: what a study stores of its problem is the same text everywhere."""
+    with on("sqlite", tmp_path) as place:
+        yield place
 
 
 # What must agree ------------------------------------------------------------------------------------------------------
@@ -267,6 +275,18 @@ def test_a_problem_can_be_made_of_its_description(database, given):
     assert made.direction == given.direction
     assert list(map(repr, made.space.items())) == list(map(repr, given.space.items()))
     assert not made.fidelity or not made.has_declared_cost  # a cost is code, which is not stored
+
+
+def test_a_server_stores_the_same(tmp_path):
+    with on("postgres", tmp_path) as place:
+        first = begun(place, strategy=Mine(), budget=seconds(7.5), seed=2**63 - 1)
+        stored = place.database().spec("study")
+        assert stored == describe(problem(), Mine(), seed=first.seed, capital=seconds(7.5))
+        assert list(stored["space"]) == list(SPACE)
+        with pytest.raises(InvalidInput, match="direction was"):
+            begun(place, problem(direction="minimize"), strategy=Mine(), budget=seconds(7.5), seed=None)
+        assert begun(place, strategy=Mine(), budget=seconds(8), seed=None, allow_change=True).seed == first.seed
+        assert place.database().spec("study")["budget"] == {"amount": 8.0, "unit": "seconds"}
 
 
 def test_settings_are_told_plainly():

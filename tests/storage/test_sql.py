@@ -540,8 +540,8 @@ class Loses:
         monkeypatch.setattr(psycopg.Connection, "commit", broken)
 
 
-def _prepared(place):
-    study = place.study()
+def _prepared(place, name="study"):
+    study = place.study(name)
     study.enqueue({"a": 0.1}, {"n": 1.0})
     dead = [claim(study, 0.2, lease=Lease(owner=DEAD)), claim(study, 0.3, lease=Lease(owner=DEAD))]
     return study, dead
@@ -565,23 +565,32 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("done", [True, False], ids=["answer lost", "commit lost"])
+@pytest.fixture(scope="module")
+def line(tmp_path_factory):
+    """One place on the server for many short studies."""
+    with on("postgres", tmp_path_factory.mktemp("line")) as found:
+        yield found
+
+
+def written(place, name, write, lost=None):
+    """Return what a write returned, and what is there afterwards."""
+    study, dead = _prepared(place, name)
+    with pytest.MonkeyPatch.context() as patch:
+        breaks = lost and Loses(patch, done=lost == "answer")
+        returned = write(study, dead, Lease())
+    assert breaks is None or breaks.times == 1
+    trials, event, queue = seen(study)
+    assert (trials, event, queue) == seen(place.study(name))
+    return returned and [everything(t) for t in returned], trials, event, [q.x for q in queue]
+
+
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_a_write_whose_answer_got_lost_is_done_once(tmp_path, monkeypatch, write, done):
-    """The same write is done on a line that holds and on one that breaks: nobody sees a difference."""
-    lease = Lease()
-    outcomes = []
-    for breaks in (False, True):
-        with on("postgres", tmp_path) as place:
-            study, dead = _prepared(place)
-            with monkeypatch.context() as patch:
-                lost = Loses(patch, done=done) if breaks else None
-                returned = write(study, dead, lease)
-            assert lost is None or lost.times == 1
-            trials, event, queue = seen(study)
-            assert (trials, event, queue) == seen(place.study())
-            outcomes.append((returned and [everything(t) for t in returned], trials, event, [q.x for q in queue]))
-    assert outcomes[0] == outcomes[1]
+def test_a_write_whose_answer_got_lost_is_done_once(line, write):
+    """The same write on a line that holds and on one that breaks: nobody sees a difference."""
+    name = f"{id(write)}"
+    outcome = written(line, f"{name} holds", write)
+    assert written(line, f"{name} loses the answer", write, "answer") == outcome
+    assert written(line, f"{name} loses the commit", write, "commit") == outcome
 
 
 @pytest.mark.parametrize("done", [True, False])
