@@ -141,3 +141,64 @@ def test_sixteen_that_claim_as_fast_as_they_can(database, processes, count):
     assert all(trial.value == objective(trial.x, trial.z) for trial in opt.history)
     assert len({pid for _, pid in shares}) == processes
     assert opt.storage.read().event == 2 * processes * count
+
+
+# Overtaken ------------------------------------------------------------------------------------------------------------
+
+MEANWHILE = []  # what others do while one thinks
+
+
+@dataclass(frozen=True)
+class Thinker:
+    """A strategy that takes its time: others come before it, with another idea or with the same."""
+
+    def suggest(self, problem, history, budget, rng):
+        others, idea = MEANWHILE.pop() if MEANWHILE else (lambda: None, 0.0)
+        later, MEANWHILE[:] = MEANWHILE[:], []  # they themselves are not overtaken
+        others()
+        MEANWHILE[:] = later
+        b = problem.space["b"].from_unit((rng.random() + idea) % 1.0)
+        return Suggestion({"a": 0.5, "b": b}, {"n": 1.0}, {"reason": "Thought over.", "phase": "start"})
+
+
+@pytest.fixture
+def two(database):
+    """Two optimisers of a study with money for five trials; the second claims while the first one thinks."""
+    del MEANWHILE[:]
+    yield [database.optimizer(PROBLEM, budget=targets(5), strategy=Thinker(), seed=0) for _ in range(2)]
+    assert not MEANWHILE
+
+
+def overtake(other, times, idea):
+    """Let the other one claim so often in between, with its own idea; and return what it has claimed."""
+    claimed = []
+    MEANWHILE.extend([(lambda: claimed.append(other.ask()), idea)] * times)
+    return claimed
+
+
+def test_who_is_overtaken_again_and_again_gets_a_trial_all_the_same(two):
+    slow, quick = two
+    theirs = overtake(quick, 4, idea=0.3)
+    trial = slow.ask()
+    assert [t.number for t in theirs] == [0, 1, 2, 3]
+    assert trial.number == 4
+    assert slow.ask() is None
+    assert slow.budget.left == 0.0
+
+
+@pytest.mark.parametrize("before", [1, 2])
+def test_who_is_overtaken_by_the_last_money_does_not_overshoot_it(two, before):
+    """The claim that does not wait for a quiet moment any more counts the money again."""
+    slow, quick = two
+    quick.ask(before)
+    overtake(quick, 5 - before, idea=0.3)
+    assert slow.ask() is None
+    assert (len(slow.history), slow.budget.left) == (5, 0.0)
+
+
+def test_who_is_overtaken_by_somebody_with_the_same_idea_has_another(two):
+    slow, quick = two
+    theirs = overtake(quick, 4, idea=0.0)
+    trial = slow.ask()
+    assert trial.number == 4
+    assert len({t.x["b"] for t in (*theirs, trial)}) == 5

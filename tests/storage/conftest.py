@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,24 @@ from storage import postgres
 from storage.places import Place, on
 
 
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Place]]:
+    """A place of each kind for all tests that are content with a study of their own in it."""
+    with ExitStack() as stack:
+
+        @functools.cache
+        def place_of(kind: str) -> Place:
+            return stack.enter_context(on(kind, tmp_path_factory.mktemp(kind)))
+
+        yield place_of
+
+
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """An empty place for a study, in every storage in turn."""
-    with on(request.param, tmp_path) as found:
-        yield found
+def place(request: pytest.FixtureRequest, shared: Callable[[str], Place]) -> Iterator[Place]:
+    """A place for a new study, in every storage in turn."""
+    found = shared(request.param).corner(request.node.name)
+    yield found
+    found.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

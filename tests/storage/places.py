@@ -25,6 +25,7 @@ class Place:
 
     kind: str
     url: str | None
+    prefix: str = ""
     _memories: dict[str, Memory] = field(default_factory=dict)
     _open: list[Any] = field(default_factory=list)
     _shared: Database | None = None
@@ -35,8 +36,12 @@ class Place:
             return self._memories.setdefault(name, Memory())
         if self._shared is None:
             self._shared = self.database()
-        self._shared.create(name, SPEC)
-        return self._shared.study(name)
+        self._shared.create(self.prefix + name, SPEC)
+        return self._shared.study(self.prefix + name)
+
+    def corner(self, name: str) -> Place:
+        """Return a place here whose studies have names of their own."""
+        return Place(self.kind, self.url, f"{name}: ")
 
     def database(self) -> Database:
         assert self.url is not None
@@ -46,7 +51,7 @@ class Place:
 
     def optimizer(self, problem: Any, *, name: str = "study", **settings: Any) -> Optimizer:
         """Return an optimiser on a study as another process would see it."""
-        optimizer = Optimizer(problem, storage=self.url, name=name, **settings)
+        optimizer = Optimizer(problem, storage=self.url, name=self.prefix + name, **settings)
         if self.url is None:
             optimizer.storage = self._memories.setdefault(name, Memory())
         else:
