@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import signal
 import sys
 import threading
@@ -15,10 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import boca
 from boca.errors import BocaError, InvalidInput
 from boca.executors import Engine, Outcome
 
 Make = Callable[..., Engine]
+
+MANY = int(os.environ.get("BOCA_FAULTS", "20"))  # how many kills, where many are wanted
 
 GOOD = [1.5, -2, np.float64(0.25), np.float32(0.5), np.int64(7), np.array(3.0), np.array([4.0]), np.uint8(3)]
 BAD = [math.nan, math.inf, -math.inf, None, "1.0", b"1", True, np.True_, 1j, np.complex64(1), [1.0], np.ones(2), {}]
@@ -193,6 +197,41 @@ class KillableContract(RemoteContract):
         time.sleep(0.5)
         assert [line.split()[0] for line in log.read_text().splitlines()] == list("012345")
 
+    @pytest.fixture
+    def executor(self) -> object:
+        """Return what a user hands to `boca.maximize` for this engine."""
+        raise NotImplementedError
+
+    @pytest.mark.parametrize("kills", [3, pytest.param(MANY, marks=pytest.mark.faults)])
+    def test_a_run_whose_workers_are_killed_at_any_moment_ends_as_if_nothing_had_been(
+        self, executor: object, kills: int, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "out"
+        out.mkdir()
+        url = f"sqlite:///{tmp_path / 'study.db'}"
+        space, fidelity = boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Float(0.1, 1))
+        budget = boca.targets(2 * kills + 10)
+        settings: dict[str, Any] = {"cost": lambda z: 1.0, "strategy": boca.RandomSearch(), "seed": 4}
+
+        def objective(x: dict[str, Any], z: dict[str, Any]) -> float:
+            mark = out / f"{os.getpid()}"
+            mark.touch()
+            time.sleep(0.1)
+            mark.unlink()
+            return float(x["a"] * z["n"])
+
+        with Killer(out, kills) as killer:
+            result = boca.maximize(
+                objective, space, fidelity, budget=budget, executor=executor, storage=url, max_retries=99, **settings
+            )
+        assert killer.killed == kills
+        assert 1 <= sum(trial.attempt for trial in result.history) <= kills  # some died between two trials
+        assert [trial.number for trial in result.history] == list(range(2 * kills + 10))
+        assert {trial.state for trial in result.history} == {"complete"}
+        assert all(trial.value == trial.x["a"] * trial.z["n"] for trial in result.history)
+        assert result.spent == len(result.history)
+        wait_until(lambda: not any(is_alive(pid) for pid in killer.pids), 5)
+
     def test_a_death_beside_a_running_evaluation_does_not_touch_it(self, make: Make) -> None:
         engine = make(lambda x: os._exit(1) if x["die"] else time.sleep(2.0) or 1.0)
         survivor, victim = (engine.submit({"die": die}, {}, timeout=None) for die in (False, True))
@@ -240,6 +279,38 @@ class KillableContract(RemoteContract):
             assert outcome.error is not None
             assert "closed" in outcome.error
         wait_until(lambda: not any(is_alive(int(path.name)) for path in tmp_path.iterdir()), 5)
+
+
+class Killer:
+    """Kills workers that evaluate, one after another, at random moments; a file named after a pid says who does."""
+
+    def __init__(self, folder: Path, kills: int) -> None:
+        self.pids: list[int] = []
+        self._folder, self._kills = folder, kills
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    @property
+    def killed(self) -> int:
+        return len(self.pids)
+
+    def __enter__(self) -> Killer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        rng = random.Random(0)
+        while self.killed < self._kills and not self._enough.wait(rng.uniform(0.0, 0.1)):
+            busy = sorted(int(mark.name) for mark in self._folder.iterdir())
+            if busy:
+                pid = rng.choice(busy)
+                os.kill(pid, signal.SIGKILL)
+                self.pids.append(pid)
+                (self._folder / str(pid)).unlink(missing_ok=True)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> None:

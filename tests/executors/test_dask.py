@@ -48,6 +48,11 @@ def allowed_failures(client: Any) -> int:
 
 class TestDask(KillableContract):
     @pytest.fixture
+    def executor(self, client: Any) -> object:
+        client.wait_for_workers(2, timeout=30)
+        return client
+
+    @pytest.fixture
     def make(self, client: Any) -> Iterator[Make]:
         client.wait_for_workers(2, timeout=30)
         engines: list[Engine] = []

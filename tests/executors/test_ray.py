@@ -39,6 +39,10 @@ def cluster() -> Iterator[None]:
 
 class TestRay(KillableContract):
     @pytest.fixture
+    def executor(self, cluster: None) -> object:
+        return ray
+
+    @pytest.fixture
     def make(self, cluster: None) -> Iterator[Make]:
         engines: list[Engine] = []
 

@@ -39,6 +39,10 @@ def make() -> Iterator[Make]:
 
 class TestSlots(KillableContract):
     @pytest.fixture
+    def executor(self) -> object:
+        return 2
+
+    @pytest.fixture
     def make(self, make: Make) -> Make:
         return make
 
