@@ -44,6 +44,21 @@ _MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
 # What a read needs; the reasons, the bulk of a row, are loaded one by one when somebody looks at them.
 _LIGHT = [column for column in trials.c if column.name not in ("study", "why", "token", "owner", "driver", "until")]
 
+# The statements of every trial, built once: building one costs more than running it.
+_HOLD = sa.select(studies.c.trials, studies.c.event).where(studies.c.id == sa.bindparam("study")).with_for_update()
+_CHANGED = (
+    sa.select(*_LIGHT)
+    .where(trials.c.study == sa.bindparam("study"), trials.c.event > sa.bindparam("since"))
+    .order_by(trials.c.number)
+)
+_ONE = sa.select(*_LIGHT).where(trials.c.study == sa.bindparam("study"), trials.c.number == sa.bindparam("trial"))
+_WHY = sa.select(trials.c.why).where(trials.c.study == sa.bindparam("study"), trials.c.number == sa.bindparam("trial"))
+_WAITING = (
+    sa.select(queue.c.id, queue.c.x, queue.c.z).where(queue.c.study == sa.bindparam("study")).order_by(queue.c.id)
+)
+_INSERT = trials.insert()
+_UPDATE = trials.update().where(trials.c.study == sa.bindparam("of"), trials.c.number == sa.bindparam("trial"))
+_COUNT = studies.update().where(studies.c.id == sa.bindparam("of"))
 
 log = logging.getLogger("boca")
 
@@ -232,11 +247,9 @@ class Sql:
         self._lock = threading.Lock()  # of what was read: a driver may have threads
 
     def read(self) -> Snapshot:
-        waiting = sa.select(queue.c.id, queue.c.x, queue.c.z).where(queue.c.study == self._id).order_by(queue.c.id)
-
         def work(connection: sa.Connection) -> Snapshot:
             history, event = self._refresh(connection)
-            queued = tuple(Queued(row.id, row.x, row.z) for row in connection.execute(waiting))
+            queued = tuple(Queued(row.id, row.x, row.z) for row in connection.execute(_WAITING, {"study": self._id}))
             return Snapshot(history, event, queued)
 
         return self._database.read(work)
@@ -292,7 +305,7 @@ class Sql:
             study = self._hold(connection)
             if done := self._written(connection, token):
                 return done[0]
-            stored = self._load(connection, trials.c.number == trial.number)
+            stored = self._load(connection, trial.number)
             refuse_result(stored, trial)
             finished = replace(trial, told=study.event + 1)
             self._update(connection, finished, token, _terms(None), event=study.event + 1)
@@ -335,7 +348,7 @@ class Sql:
             if taken:
                 return [trial for trial in taken if trial.state == "running"]
             for number in abandoned(connection):
-                trial = self._load(connection, trials.c.number == number)
+                trial = self._load(connection, number)
                 event += 1
                 if trial.attempt >= max_retries:
                     self._update(connection, replace(given_up(trial), told=event), token, _terms(None), event=event)
@@ -354,7 +367,7 @@ class Sql:
             study = self._hold(connection)
             if done := self._written(connection, token):
                 return done[0]
-            refuse_result(self._load(connection, trials.c.number == trial.number), trial)
+            refuse_result(self._load(connection, trial.number), trial)
             again = replace(trial, attempt=trial.attempt + 1)
             self._update(connection, again, token, _terms(lease), event=study.event + 1)
             return again
@@ -390,8 +403,7 @@ class Sql:
 
     def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any]:
         """Return the row of the study, which no other writer can have until this transaction ends."""
-        statement = sa.select(studies.c.trials, studies.c.event).where(studies.c.id == self._id).with_for_update()
-        row = connection.execute(statement).one_or_none()
+        row = connection.execute(_HOLD, {"study": self._id}).one_or_none()
         if row is None:
             raise StorageFailed("The study must be there; somebody deleted it.")
         return row
@@ -406,17 +418,15 @@ class Sql:
     def _insert(self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any]) -> None:
         event = trial.asked
         values = _columns(trial) | terms | {"study": self._id, "number": trial.number, "why": trial.why}
-        connection.execute(trials.insert().values(event=event, token=token, phase=trial.phase, **values))
-        connection.execute(
-            studies.update().where(studies.c.id == self._id).values(event=event, trials=trial.number + 1)
-        )
+        connection.execute(_INSERT, values | {"event": event, "token": token, "phase": trial.phase})
+        connection.execute(_COUNT, {"of": self._id, "event": event, "trials": trial.number + 1})
 
     def _update(
         self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any], *, event: int
     ) -> None:
-        this = (trials.c.study == self._id) & (trials.c.number == trial.number)
-        connection.execute(trials.update().where(this).values(event=event, token=token, **_columns(trial), **terms))
-        connection.execute(studies.update().where(studies.c.id == self._id).values(event=event))
+        values = _columns(trial) | terms | {"event": event, "token": token}
+        connection.execute(_UPDATE, values | {"of": self._id, "trial": trial.number})
+        connection.execute(_COUNT, {"of": self._id, "event": event})
 
     def _refresh(self, connection: sa.Connection) -> tuple[History, int]:
         """Take in what changed since the last read, and return what is known now."""
@@ -425,8 +435,7 @@ class Sql:
             return self._history, self._event
 
     def _take_in(self, connection: sa.Connection) -> None:
-        changed = sa.select(*_LIGHT).where(trials.c.study == self._id, trials.c.event > self._event)
-        rows = connection.execute(changed.order_by(trials.c.number)).all()
+        rows = connection.execute(_CHANGED, {"study": self._id, "since": self._event}).all()
         if not rows:
             return
         for row in rows:
@@ -441,17 +450,16 @@ class Sql:
         self._event = max(row.event for row in rows)
         self._history = History(self._trials)
 
-    def _load(self, connection: sa.Connection, which: sa.ColumnElement[bool]) -> Trial:
-        row = connection.execute(sa.select(*_LIGHT).where(trials.c.study == self._id, which)).one()
-        return self._trial(row)
+    def _load(self, connection: sa.Connection, number: int) -> Trial:
+        return self._trial(connection.execute(_ONE, {"study": self._id, "trial": number}).one())
 
     def _trial(self, row: sa.Row[Any, Any]) -> Trial:
         values = {name: value for name, value in row._mapping.items() if name not in ("event", "phase")}
         return Trial.stored(lambda: self._why(values["number"]), phase=row.phase, **values)
 
     def _why(self, number: int) -> dict[str, Any]:
-        statement = sa.select(trials.c.why).where(trials.c.study == self._id, trials.c.number == number)
-        return dict(self._database.read(lambda c: c.execute(statement).scalar_one()))
+        which = {"study": self._id, "trial": number}
+        return dict(self._database.read(lambda c: c.execute(_WHY, which).scalar_one()))
 
 
 def _columns(trial: Trial) -> dict[str, Any]:
