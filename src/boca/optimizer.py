@@ -8,13 +8,13 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from boca import cost as cost_models
+from boca.books import Books
 from boca.errors import InvalidInput, InvalidTrial
 from boca.exchange import results
 from boca.problem import Budget, Capital, Problem
@@ -29,10 +29,7 @@ from boca.trial import History, Trial, occupied, point_key
 if TYPE_CHECKING:
     from boca.storage.sql import Database
 
-_START_SHARE = 0.1  # of the capital
-_BLIND = 32  # trials out at once while money is counted in seconds and none has been measured
 _TRIES = 3  # choices that were overtaken, after which a claim does not wait for a quiet moment any more
-_ENDLESS_START = 1  # targets a dimension (and one) for the start of a study without a budget
 
 
 class Optimizer:
@@ -69,7 +66,7 @@ class Optimizer:
         self.strategy = strategy
         self.seed = secrets.randbits(63) if seed is None else int(seed)
         self.name = name
-        self._capital = budget if isinstance(budget, Capital) or budget is None else Capital(budget, "cost")
+        self.capital = budget if isinstance(budget, Capital) or budget is None else Capital(budget, "cost")
         self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
         self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
         self._was_refused = False
@@ -92,7 +89,7 @@ class Optimizer:
 
     def _agree(self, database: Database, seed: int | None, allow_change: bool) -> None:
         """Make the study, or see that the one that is there was made of the same."""
-        given = describe(self.problem, self.strategy, seed=self.seed, capital=self._capital)
+        given = describe(self.problem, self.strategy, seed=self.seed, capital=self.capital)
         stored = database.create(self.name, given)
         if seed is None:
             self.seed = given["seed"] = stored["seed"]
@@ -127,19 +124,19 @@ class Optimizer:
     @property
     def budget(self) -> Budget:
         """The money in cost units, with what is spent and what trials that are out have reserved."""
-        return _Books(self.problem, self.history, self._capital).budget
+        return Books(self.problem, self.history, self.capital).budget
 
     @property
     def spent(self) -> float:
         """What finished trials were charged: cost units, or seconds under a budget in seconds."""
-        return _Books(self.problem, self.history, self._capital).spent
+        return Books(self.problem, self.history, self.capital).spent
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know about this study, in sentences."""
         now = self.storage.read()
         unaffordable = len(now.queue) if self._was_refused else 0
-        return tuple(_Books(self.problem, now.history, self._capital).warnings(queued=unaffordable))
+        return tuple(Books(self.problem, now.history, self.capital).warnings(queued=unaffordable))
 
     def recommend(self) -> Recommendation | None:
         """Return the point to use at the target, with its uncertainty; None before the first result."""
@@ -267,7 +264,7 @@ class Optimizer:
         began = time.perf_counter()
         for tries in itertools.count():
             now = self.storage.read()
-            books = _Books(self.problem, now.history, self._capital)
+            books = Books(self.problem, now.history, self.capital)
             chosen = self._choose(now, books)
             if chosen is None:
                 return None
@@ -281,7 +278,7 @@ class Optimizer:
                 return copy.deepcopy(trial)  # what the user does to it stays the user's
         raise AssertionError("a count has no end")
 
-    def _choose(self, now: Snapshot, books: _Books) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
+    def _choose(self, now: Snapshot, books: Books) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
         """Return the next point with its fidelity and its reasons; None where the money does not suffice."""
         out = occupied(now.history)
         for queued in now.queue:
@@ -306,7 +303,7 @@ class Optimizer:
 
         def stands(history: History) -> bool:
             others = {(point_key(t.x), point_key(t.z)) for t in history[number:]} | occupied(history)
-            return here not in others and _Books(self.problem, history, self._capital).affords(z)
+            return here not in others and Books(self.problem, history, self.capital).affords(z)
 
         return stands
 
@@ -365,106 +362,6 @@ def _refuse_narrower(problem: Problem, stored: dict[str, Any] | None, given: dic
     )
     if not now >= before:
         raise InvalidInput(f"allow_change lets a budget be wider, not narrower; it was {stored!r}, and is {given!r}.")
-
-
-@dataclass(frozen=True)
-class _Books:
-    """What a history has cost, and what may still be bought, under a capital in its own unit."""
-
-    problem: Problem
-    history: History
-    capital: Capital | None
-
-    @cached_property
-    def costs(self) -> cost_models.Costs:
-        return cost_models.costs(self.problem, self.history)
-
-    @cached_property
-    def budget(self) -> Budget:
-        """Return the money in cost units."""
-        spent = math.fsum(self._amount(t) for t in self.history.finished if not t.added)
-        reserved = math.fsum(self._amount(t) for t in self.history.running)
-        target = self.costs.target
-        if self.capital is None:
-            return Budget(math.inf, _ENDLESS_START * (len(self.problem.space) + 1) * target, spent, reserved)
-        if self._is_unmeasured:  # anything may be bought, at random, until the first result says what it costs
-            return Budget(math.inf, math.inf)
-        if self.capital.unit == "seconds":
-            return self._from_seconds(self.capital.amount)
-        total = self.capital.amount * (target if self.capital.unit == "targets" else 1.0)
-        return Budget(total, _START_SHARE * total, spent, reserved)
-
-    def _from_seconds(self, amount: float) -> Budget:
-        """Return seconds as cost units, at the rate of a slow query at the target."""
-        model = self.seconds
-        assert model is not None
-        rate = model.pessimistic(self.problem.target) / self.costs.pessimistic(self.problem.target)
-        total = amount / rate
-        reserved = math.fsum(model.of(t.z) for t in self.history.running) / rate
-        return Budget(total, _START_SHARE * total, self._seconds_spent() / rate, reserved)
-
-    @property
-    def _is_unmeasured(self) -> bool:
-        """Whether money is counted in seconds and no result has told yet how many a query takes."""
-        if self.capital is None or self.capital.unit == "targets":
-            return False
-        return (self.capital.unit == "seconds" or not self.problem.has_declared_cost) and self.seconds is None
-
-    @cached_property
-    def seconds(self) -> cost_models.Seconds | None:
-        return cost_models.seconds(self.problem, self.history)
-
-    def _amount(self, trial: Trial) -> float:
-        return cost_models.amount(trial, self.problem, self.costs)
-
-    def _seconds_spent(self) -> float:
-        return math.fsum((t.seconds or 0.0) + t.overhead for t in self.history.finished if not t.added)
-
-    @property
-    def spent(self) -> float:
-        in_seconds = self.capital is not None and self.capital.unit == "seconds"
-        return self._seconds_spent() if in_seconds else self.budget.spent
-
-    def warnings(self, *, queued: int) -> list[str]:
-        found = []
-        failed = [t for t in self.history if t.state == "failed"]
-        total, target, unit = self._in_its_own_unit()
-        if total < target * (1.0 - 1e-9):
-            found.append(
-                f"The budget of {total:.6g}{unit} does not buy one query at the target, which costs {target:.6g}: "
-                "the recommendation is unverified."
-            )
-        elif self.history.complete and self.history.best(self.problem) is None:
-            found.append("Nothing was completed at the target: there is no best value, only a recommendation.")
-        if self.spent > total * (1.0 + 1e-9):
-            found.append(
-                f"Trials cost {self.spent - total:.6g}{unit} more than the budget of {total:.6g}: "
-                "their cost was learned or corrected only after they were handed out."
-            )
-        if failed:
-            found.append(f"{len(failed)} of {len(self.history)} trials failed, the last with: {failed[-1].reason}")
-        if queued:
-            points = "1 queued point was" if queued == 1 else f"{queued} queued points were"
-            found.append(f"{points} never run: more than was left.")
-        return found
-
-    def _in_its_own_unit(self) -> tuple[float, float, str]:
-        """Return all the money, the cost of a target query, and the unit: seconds or cost units."""
-        if self.capital is not None and self.capital.unit == "seconds":
-            return self.capital.amount, self.seconds.target if self.seconds else 0.0, " s"
-        return self.budget.total, self.costs.target, ""
-
-    def affords(self, z: Mapping[str, Any]) -> bool:
-        """Whether a query at z fits: exactly where the cost is declared, with nine chances in ten where learned."""
-        if self.capital is None:
-            return True
-        if self._is_unmeasured:
-            return self._seconds_spent() < self.capital.amount and len(self.history.running) < _BLIND
-        if self.capital.unit == "seconds":
-            assert self.seconds is not None
-            out = math.fsum(self.seconds.of(t.z) for t in self.history.running)
-            return self.seconds.pessimistic(z) <= self.capital.amount - self._seconds_spent() - out
-        return self.budget.affords(self.costs.pessimistic(z))
 
 
 def _positive(value: float, what: str) -> float:

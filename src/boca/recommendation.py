@@ -8,7 +8,7 @@ import numpy as np
 
 from boca.problem import Problem
 from boca.space import Point
-from boca.surrogate import Surrogate
+from boca.surrogate import Model, Surrogate
 from boca.trial import History, point_key
 
 
@@ -23,22 +23,29 @@ class Recommendation:
     """Whether x has been run at the target."""
 
 
+def posterior(problem: Problem, history: History, strategy: object) -> Model | None:
+    """Return the model after everything that was told, what is still out apart; None before the first result."""
+    if not history.complete:
+        return None
+    own = getattr(strategy, "surrogate", None)
+    surrogate = own if isinstance(own, Surrogate) else Surrogate()
+    return surrogate.model(
+        problem,
+        History([t for t in history if t.state != "running"]) if history.running else history,
+        np.random.default_rng(0),
+        hyperparameters=getattr(strategy, "hyperparameters", None) if surrogate is own else None,
+    )
+
+
 def recommend(problem: Problem, history: History, strategy: object) -> Recommendation | None:
     """Return the queried x with the highest mean minus deviation at the target.
 
     Only x that were run at some fidelity compete: the maximiser of the posterior mean may sit in a corner where
     nobody has been (on Hartmann 6 with pure likelihood it was 1.1 off where the best query was 0.09 off).
     """
-    if not history.complete:
+    model = posterior(problem, history, strategy)
+    if model is None:
         return None
-    own = getattr(strategy, "surrogate", None)
-    surrogate = own if isinstance(own, Surrogate) else Surrogate()
-    model = surrogate.model(
-        problem,
-        History([t for t in history if t.state != "running"]) if history.running else history,
-        np.random.default_rng(0),
-        hyperparameters=getattr(strategy, "hyperparameters", None) if surrogate is own else None,
-    )
     candidates = list({point_key(t.x): t.x for t in history.complete}.values())
     mu, sigma = model.moments(problem.space.to_unit(candidates))
     best = int(np.argmax(mu - sigma))
