@@ -1,0 +1,106 @@
+"""MLflow: a callback that logs every trial as a run, nested in one for the study."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from boca.errors import BocaError, InvalidInput
+from boca.optimizer import Optimizer
+from boca.trial import Trial
+
+try:
+    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.tracking import MlflowClient
+except ImportError as missing:
+    raise BocaError("boca.integrations.mlflow needs MLflow. Run `pip install 'boca[mlflow]'`.") from missing
+
+_LONGEST_TAG = 5000  # characters that every tracking server takes
+
+
+class MLflowLogger:
+    """Log a study for `callbacks=`, or call it with the optimiser and a finished trial.
+
+    The run of the study has the target, the strategy and the seed, and as metrics over the trials `best` (at the
+    target) and `spent`.  The run of a trial has x and z as parameters, `value`, `cost` and `seconds` as metrics, and
+    its state, its phase and its reason as tags.  It is terminated as FAILED where the trial failed.
+
+    `experiment` is the name of MLflow's experiment, made if it is not there; `tracking_uri` is MLflow's own by default.
+    `run_id` is the run of the study where it is there already: yours, or that of a study that goes on.  No run becomes
+    MLflow's active one, so what your objective logs by itself is left alone.
+    """
+
+    def __init__(self, experiment: str = "boca", *, tracking_uri: str | None = None, run_id: str | None = None) -> None:
+        if not isinstance(experiment, str) or not experiment:
+            raise InvalidInput(f"experiment must be the name of an MLflow experiment; got {experiment!r}.")
+        self._client = MlflowClient(tracking_uri=tracking_uri)
+        self._experiment = experiment
+        self._is_mine = run_id is None
+        self.run_id = run_id
+        """The run of the study; None before the first trial, unless it was given."""
+        self._experiment_id = "" if run_id is None else self._client.get_run(run_id).info.experiment_id
+
+    def __call__(self, optimizer: Optimizer, trial: Trial) -> None:
+        if self.run_id is None:
+            self._experiment_id = self._experiment_of(self._experiment)
+            self.run_id = self._begin(optimizer)
+        self._log_trial(optimizer, trial)
+        best = optimizer.best
+        totals = {"spent": optimizer.spent} | ({} if best is None else {"best": best.value})
+        self._client.log_batch(self.run_id, metrics=_metrics(totals, step=trial.number))
+
+    def close(self) -> None:
+        """End the run of the study, unless it was given: then it is its owner's."""
+        if self.run_id is not None and self._is_mine:
+            self._client.set_terminated(self.run_id)
+
+    def _experiment_of(self, name: str) -> str:
+        found = self._client.get_experiment_by_name(name)
+        return str(self._client.create_experiment(name) if found is None else found.experiment_id)
+
+    def _begin(self, optimizer: Optimizer) -> str:
+        run = self._client.create_run(self._experiment_id, run_name=optimizer.name, tags={"boca.study": optimizer.name})
+        problem = optimizer.problem
+        settings = {
+            "direction": problem.direction,
+            "strategy": type(optimizer.strategy).__name__,
+            "seed": optimizer.seed,
+            **{f"target.{name}": value for name, value in problem.target.items()},
+        }
+        self._client.log_batch(run.info.run_id, params=_params(settings))
+        return str(run.info.run_id)
+
+    def _log_trial(self, optimizer: Optimizer, trial: Trial) -> None:
+        now = int(1000 * time.time())
+        run = self._client.create_run(
+            self._experiment_id,
+            start_time=now - int(1000 * (trial.seconds or 0.0)),
+            run_name=f"{optimizer.name} {trial.number}",
+            tags={"mlflow.parentRunId": str(self.run_id)},
+        )
+        tags = {
+            "boca.number": trial.number,
+            "boca.state": trial.state,
+            "boca.phase": trial.phase,
+            "boca.at_target": optimizer.problem.is_target(trial.z),
+            "boca.reason": trial.why.get("reason", ""),
+            **({"boca.failure": trial.reason} if trial.state == "failed" else {}),
+        }
+        self._client.log_batch(
+            run.info.run_id,
+            metrics=_metrics({"value": trial.value, "cost": trial.cost, "seconds": trial.seconds}, step=trial.number),
+            params=_params({**trial.x, **trial.z}),
+            tags=[RunTag(name, str(text)[:_LONGEST_TAG]) for name, text in tags.items()],
+        )
+        status = "FAILED" if trial.state == "failed" else "FINISHED"
+        self._client.set_terminated(run.info.run_id, status=status, end_time=now)
+
+
+def _metrics(values: Mapping[str, float | None], *, step: int) -> list[Any]:
+    now = int(1000 * time.time())
+    return [Metric(name, float(value), now, step) for name, value in values.items() if value is not None]
+
+
+def _params(values: Mapping[str, Any]) -> list[Any]:
+    return [Param(name, str(value)) for name, value in values.items()]

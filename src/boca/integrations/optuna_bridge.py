@@ -1,0 +1,252 @@
+"""Parameters and trials of Optuna as those of boca, and back: what the sampler and the exchange of studies share.
+
+A stepped parameter is an `Int` here, the number of its steps; everything else is what it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from boca import spec
+from boca.errors import InvalidInput
+from boca.problem import CostFunction, Direction, Problem
+from boca.space import Choice, Float, Int, Parameter, Point, Space
+from boca.trial import State, Trial
+
+WHY, REASON, COST = "boca:why", "boca:reason", "boca:cost"
+"""User attributes of a trial: the decision in numbers, the same in a sentence, and what the trial cost.
+An objective that knows its cost better than `cost` does sets the last one itself."""
+
+_UNKNOWN = Space({"not known yet": Float(0.0, 1.0)})  # stands in for x before the first trial has shown its parameters
+
+
+def direction(study: optuna.Study) -> Direction:
+    """Return where a study goes; it must have one objective."""
+    if len(study.directions) != 1:
+        raise InvalidInput(f"A study of boca has one objective; this one has {len(study.directions)}. Use one of them.")
+    return "maximize" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "minimize"
+
+
+def claim_of(trial: FrozenTrial) -> dict[str, Any]:
+    """Return what was chosen for a trial, for which space and in how many seconds; empty if it was not chosen."""
+    return dict(trial.user_attrs.get(WHY, {}).get("claim", {}))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parameter of Optuna and what it is here; with steps, `low` is the value at code `first`."""
+
+    distribution: BaseDistribution
+    parameter: Parameter
+    step: float | None = None
+    low: float = 0.0
+    first: int = 0
+
+    @classmethod
+    def of(cls, given: Parameter | BaseDistribution, name: str) -> Axis:
+        if isinstance(given, Float | Int | Choice):
+            return cls(distribution_of(given), given)
+        if isinstance(given, CategoricalDistribution):
+            return cls(given, Choice(given.choices))
+        if isinstance(given, FloatDistribution | IntDistribution):
+            if given.step is not None and (isinstance(given, FloatDistribution) or given.step > 1):
+                return cls._stepped(given, given.step)
+            kind: Callable[..., Parameter] = Float if isinstance(given, FloatDistribution) else Int
+            return cls(given, kind(given.low, given.high, log=given.log))
+        raise InvalidInput(
+            f"The parameter {name!r} must be boca.Float, boca.Int, boca.Choice or a distribution of Optuna; "
+            f"got {given!r}."
+        )
+
+    @classmethod
+    def _stepped(cls, given: FloatDistribution | IntDistribution, step: float) -> Axis:
+        """Count the steps: from zero where zero is on the lattice, so that ratios keep their meaning; else from low."""
+        steps_to_low = given.low / step
+        first = round(steps_to_low) if abs(steps_to_low - round(steps_to_low)) < 1e-9 else 0
+        return cls(given, Int(first, first + round((given.high - given.low) / step)), step, given.low, first)
+
+    def encode(self, value: Any, what: str) -> Any:
+        """Return a value of the objective as a value here."""
+        if self.step is None:
+            return self.parameter.validate(value, what)
+        steps = (float(value) - self.low) / self.step
+        if abs(steps - round(steps)) > 1e-6:
+            raise InvalidInput(f"{what} must be {self.low!r} plus whole steps of {self.step!r}; got {value!r}.")
+        return self.parameter.validate(self.first + round(steps), what)
+
+    def decode(self, code: Any) -> Any:
+        if self.step is None:
+            return code
+        value = self.low + (code - self.first) * self.step
+        assert isinstance(self.distribution, FloatDistribution | IntDistribution)
+        return min(value, self.distribution.high)  # sums of floats may pass it
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        return self.decode(self.parameter.from_unit(float(self.parameter.snap(rng.random(1))[0])))
+
+
+def axes_of(given: Mapping[str, Parameter | BaseDistribution], what: str) -> dict[str, Axis]:
+    if not isinstance(given, Mapping):
+        raise InvalidInput(
+            f"{what} must map names to parameters, such as {{'epochs': boca.Int(5, 50)}}; got {given!r}."
+        )
+    return {name: Axis.of(parameter, name) for name, parameter in given.items()}
+
+
+def distribution_of(parameter: Parameter) -> BaseDistribution:
+    """Return a parameter in Optuna's words."""
+    if isinstance(parameter, Choice):
+        return CategoricalDistribution(parameter.choices)
+    kind: Callable[..., BaseDistribution] = FloatDistribution if isinstance(parameter, Float) else IntDistribution
+    return kind(parameter.low, parameter.high, log=parameter.log)
+
+
+def refuse_other_range(name: str, suggested: BaseDistribution, axis: Axis) -> None:
+    if suggested != axis.distribution:
+        raise InvalidInput(
+            f"The fidelity {name!r} must be suggested as the sampler was given it, {axis.distribution!r}; "
+            f"got {suggested!r}. Change one of them."
+        )
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A problem and the way from Optuna's parameters to its points and back."""
+
+    x: Mapping[str, Axis]
+    z: Mapping[str, Axis]
+    problem: Problem
+    fingerprint: str
+    """Of what a stored decision rests on: with another one, its hyper-parameters mean nothing."""
+
+    @classmethod
+    def of(
+        cls,
+        x: Mapping[str, Axis],
+        z: Mapping[str, Axis],
+        target: Mapping[str, Any],
+        cost: CostFunction | None,
+        strategy: object,
+        towards: Direction,
+    ) -> Bridge:
+        if cost is not None and not callable(cost):
+            raise InvalidInput(f"cost must be a function of z, or None to have it measured; got {cost!r}.")
+        unknown = [name for name in target if name not in z]
+        if unknown:
+            raise InvalidInput(f"target may only name fidelities {list(z)}; got {unknown}.")
+
+        def price(codes: Mapping[str, Any]) -> float:
+            assert cost is not None
+            return cost({name: axis.decode(codes[name]) for name, axis in z.items()})
+
+        problem = Problem(
+            Space({name: axis.parameter for name, axis in x.items()}) if x else _UNKNOWN,
+            Space({name: axis.parameter for name, axis in z.items()}),
+            cost=price if cost is not None else None,
+            target={name: z[name].encode(value, f"target[{name!r}]") for name, value in target.items()},
+            direction=towards,
+        )
+        if x and callable(check := getattr(strategy, "check", None)):
+            check(problem)
+        return cls(x, z, problem, fingerprint(x, z, spec.plain(strategy)))
+
+    @property
+    def target(self) -> Point:
+        return {name: axis.decode(self.problem.target[name]) for name, axis in self.z.items()}
+
+    def params(self, x: Point, z: Point) -> Point:
+        """Return a point as Optuna's parameters."""
+        known = {name: axis.decode(x[name]) for name, axis in self.x.items()}
+        return known | {name: axis.decode(z[name]) for name, axis in self.z.items()}
+
+    def filled(self, params: Mapping[str, Any]) -> Point:
+        """Return the parameters of this problem, fidelities that are not said at the target."""
+        return {name: value for name, value in {**self.target, **params}.items() if name in self.x or name in self.z}
+
+    def point(self, params: Mapping[str, Any]) -> tuple[Point, Point] | None:
+        """Return Optuna's parameters as a point; None where some are missing or out of range."""
+        try:
+            x = {name: axis.encode(params[name], name) for name, axis in self.x.items()}
+            return x, {name: axis.encode(params[name], name) for name, axis in self.z.items()}
+        except (KeyError, InvalidInput):
+            return None
+
+    def trial(self, trial: FrozenTrial) -> Trial | None:
+        """Return a trial of Optuna as one of ours; None if it says nothing about this space."""
+        stored = dict(trial.user_attrs.get(WHY, {}))
+        claim = stored.pop("claim", {})
+        fixed: Point = trial.system_attrs.get("fixed_params", {})
+        if trial.state.is_finished():
+            if claim and trial.state == TrialState.COMPLETE:
+                self._refuse_unread_fidelities(trial)
+            params = trial.params
+        else:  # on its way: what was claimed or asked for, until the objective has read it
+            params = (self.filled(fixed) if fixed else {}) | claim.get("params", {}) | trial.params
+        point = self.point(params) if self.x else None
+        if point is None:
+            return None
+        why = reasons(stored, claim.get("space") == self.fingerprint, is_queued=bool(fixed))
+        state = _STATES[trial.state]
+        value = trial.values[0] if trial.state == TrialState.COMPLETE else None
+        if value is not None and not math.isfinite(value):
+            state, value = "failed", None
+        told = COST in trial.user_attrs
+        cost = float(trial.user_attrs[COST]) if told else self.problem.cost(point[1])
+        is_measured = told and not self.problem.has_declared_cost and state != "running"
+        return Trial(
+            number=trial.number,
+            x=point[0],
+            z=point[1],
+            cost=cost,
+            why=why,
+            state=state,
+            value=value,
+            seconds=cost if is_measured else None,
+            overhead=float(claim.get("overhead", 0.0)),
+            reason=f"Optuna's trial was {trial.state.name}" if state == "failed" else None,
+        )
+
+    def _refuse_unread_fidelities(self, trial: FrozenTrial) -> None:
+        for name, axis in self.z.items():
+            if name not in trial.distributions:
+                raise InvalidInput(
+                    f"The objective must read every fidelity from its trial, such as trial.suggest_int({name!r}, ...); "
+                    f"trial {trial.number} suggested {sorted(trial.distributions)}."
+                )
+            refuse_other_range(name, trial.distributions[name], axis)
+
+
+_STATES: dict[TrialState, State] = {
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "failed",
+    TrialState.FAIL: "failed",
+    TrialState.RUNNING: "running",
+    TrialState.WAITING: "running",
+}
+
+
+def reasons(stored: Mapping[str, Any], is_ours: bool, *, is_queued: bool) -> dict[str, Any]:
+    """Return the reasons of a trial: all of them where they were made for this space by this strategy."""
+    if is_ours:
+        return dict(stored)
+    if stored:
+        return {"reason": stored.get("reason", ""), "phase": stored.get("phase", "added")}
+    if is_queued:
+        return {"reason": "A point that was asked for.", "phase": "queued"}
+    return {"reason": "A result that was brought along.", "phase": "added"}
+
+
+def fingerprint(x: Mapping[str, Axis], z: Mapping[str, Axis], strategy: object) -> str:
+    """Return a short name for spaces and a strategy, given as JSON."""
+    spaces = [[[name, repr(axis.distribution)] for name, axis in axes.items()] for axes in (x, z)]
+    return hashlib.sha256(json.dumps([spaces, strategy], sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,148 @@
+"""Ray Tune: a search algorithm whose suggestions carry their fidelity, under a budget of boca."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from boca.errors import BocaError, InvalidInput
+from boca.optimizer import Optimizer
+from boca.problem import Capital, Problem
+from boca.space import finite_number
+from boca.storage import Memory
+from boca.strategies import Strategy
+from boca.trial import Trial
+
+try:
+    from ray.tune.search import Searcher
+except ImportError as missing:
+    raise BocaError("boca.integrations.ray_tune needs Ray Tune. Run `pip install 'boca[ray]'`.") from missing
+
+log = logging.getLogger("boca")
+
+
+class BocaSearch(Searcher):
+    """Suggest configurations of Ray Tune with a strategy of boca: x and z, by their names, in one mapping.
+
+    A trainable reads its fidelity from its config, `config["epochs"]`, and reports `metric`; the last report counts.
+    When the budget is spent the search is over, whatever is left of `num_samples`.  The arguments are those of
+    `boca.Optimizer`, which is there as `search.optimizer` for the results, and the name of the metric.
+
+    Give Ray no scheduler that stops trials early: a value that was cut off would count as one of its full fidelity.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        metric: str,
+        budget: Capital | float | None,
+        strategy: Strategy | None = None,
+        seed: int | None = None,
+        storage: str | None = None,
+        name: str = "study",
+    ) -> None:
+        if not isinstance(metric, str) or not metric:
+            raise InvalidInput(f"metric must be the name of what the trainable reports; got {metric!r}.")
+        self.optimizer = Optimizer(problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name)
+        self._settings: dict[str, Any] = {"budget": budget, "strategy": strategy, "storage": storage, "name": name}
+        self._live: dict[str, int] = {}  # Ray's name of a trial -> its number
+        super().__init__(metric=metric, mode="max" if problem.direction == "maximize" else "min")
+
+    # What Ray calls -------------------------------------------------------------------------------------------------
+
+    def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any) -> bool:
+        """Agree with what the Tuner was told; the space is the problem's, so search spaces of Ray are not taken."""
+        for what, told, own in (("metric", metric, self.metric), ("mode", mode, self.mode)):
+            if told is not None and told != own:
+                raise InvalidInput(f"The {what} of the Tuner must be that of the search, {own!r}; got {told!r}.")
+        return False
+
+    def suggest(self, trial_id: str) -> Any:
+        """Return a configuration, None for "not now", or Ray's word for the end."""
+        trial = self.optimizer.ask()
+        if trial is None:
+            return None if self._live else Searcher.FINISHED
+        self._live[trial_id] = trial.number
+        return {**trial.x, **trial.z}
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        number = self._live.pop(trial_id, None)
+        if number is None:
+            log.warning("Ray's trial %s is not one of this search, or has its result already.", trial_id)
+            return
+        seconds = (result or {}).get("time_total_s")
+        if error or not result:
+            self.optimizer.fail(number, "The trial ended without a result.", seconds=seconds)
+            return
+        try:
+            value = finite_number(result.get(self.metric), f"The reported {self.metric!r}")
+        except InvalidInput as refused:
+            self.optimizer.fail(number, str(refused), seconds=seconds)
+        else:
+            self.optimizer.tell(number, value, seconds=seconds)
+
+    def add_evaluated_point(
+        self,
+        parameters: dict[str, Any],
+        value: float,
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: list[float] | None = None,
+    ) -> None:
+        """Bring a result that is there already; those that failed or were stopped early say nothing."""
+        if not error and not pruned:
+            problem = self.optimizer.problem
+            x, z = ({name: parameters.get(name) for name in part} for part in (problem.space, problem.fidelity))
+            self.optimizer.add(x, z, value)
+
+    def save(self, checkpoint_path: str) -> None:
+        Path(checkpoint_path).write_bytes(pickle.dumps(self._state()))
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Go on where the search was saved; a study in a storage is there already, and only names are restored."""
+        self._resume(pickle.loads(Path(checkpoint_path).read_bytes()))
+
+    # How ------------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        rest = {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+        return {"rest": rest, "problem": self.optimizer.problem, "state": self._state()}
+
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        self.__dict__.update(pickled["rest"])
+        self.optimizer = Optimizer(pickled["problem"], seed=pickled["state"]["seed"], **self._settings)
+        self._resume(pickled["state"])
+
+    def _state(self) -> dict[str, Any]:
+        now = self.optimizer.storage.read()
+        is_ours = self._settings["storage"] is None
+        trials = list(now.history) if is_ours else None
+        queue = [(queued.x, queued.z) for queued in now.queue] if is_ours else None
+        return {"trials": trials, "queue": queue, "live": self._live, "seed": self.optimizer.seed}
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        self._live = dict(state["live"])
+        self.optimizer.seed = state["seed"]
+        if state["trials"] is not None:
+            self.optimizer.storage = _replayed(state["trials"])
+            for x, z in state["queue"]:
+                self.optimizer.enqueue(x, z)
+
+
+def _replayed(trials: list[Trial]) -> Memory:
+    """Return a study in memory in which the same events happened in the same order."""
+    memory = Memory()
+    events = [(t.asked, t) for t in trials] + [(t.told, t) for t in trials if t.told not in (None, t.asked)]
+    for event, trial in sorted(events, key=lambda pair: pair[0] or 0):
+        if trial.asked == trial.told:
+            memory.add(trial)
+        elif event == trial.told:
+            memory.finish(trial)
+        else:
+            draft = replace(trial, state="running", value=None, noise=None, reason=None, told=None, output=None)
+            memory.claim(draft, seen=memory.read().event)
+    return memory

@@ -1,0 +1,185 @@
+"""The search algorithm for Ray Tune: most of it without a cluster, and one run with one."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boca
+from boca.errors import InvalidInput
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'boca[ray]'")
+pytest.importorskip("ray.tune", reason="Ray Tune is not installed: pip install 'boca[ray]'")
+
+pytestmark = pytest.mark.filterwarnings("default")  # of Ray's own
+
+
+def problem(**settings: Any) -> boca.Problem:
+    space = boca.Space(a=boca.Float(0.0, 1.0), kind=boca.Choice(["round", "square"]))
+    settings = {"cost": lambda z: z["n"], **settings}
+    return boca.Problem(space, boca.Space(n=boca.Int(1, 10)), **settings)
+
+
+def value(config: dict[str, Any]) -> float:
+    return -((config["a"] - 0.3) ** 2) - 1.0 / config["n"] - (config["kind"] == "square")
+
+
+def search(**settings: Any) -> Any:
+    from boca.integrations.ray_tune import BocaSearch
+
+    return BocaSearch(problem(), **({"metric": "score", "budget": boca.targets(5), "seed": 0} | settings))
+
+
+def drive(searcher: Any, trials: int) -> list[dict[str, Any]]:
+    """Run some trials as Tune does."""
+    configs = []
+    for _ in range(trials):
+        name = f"t{len(searcher.optimizer.history)}"
+        configs.append(searcher.suggest(name))
+        searcher.on_trial_complete(name, {"score": value(configs[-1]), "time_total_s": 0.5})
+    return configs
+
+
+def test_a_tuner_runs_to_the_end_of_the_budget_and_not_further(tmp_path: Path) -> None:
+    from ray import tune
+
+    def score(config: dict[str, Any]) -> dict[str, float]:  # travels by value, as it is not of this module
+        return {"score": -((config["a"] - 0.3) ** 2) - 1.0 / config["n"] - (config["kind"] == "square")}
+
+    searcher = search(budget=boca.targets(1.5), seed=1)
+    ray.init(
+        address="local",
+        _node_ip_address="127.0.0.1",
+        include_dashboard=False,
+        num_cpus=2,
+        object_store_memory=100 * 2**20,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    try:
+        tuner = tune.Tuner(
+            score,
+            tune_config=tune.TuneConfig(
+                search_alg=searcher, num_samples=100, max_concurrent_trials=2, reuse_actors=True
+            ),
+            run_config=tune.RunConfig(storage_path=str(tmp_path), name="run", verbose=0),
+        )
+        results = tuner.fit()
+    finally:
+        ray.shutdown()
+    history = searcher.optimizer.history
+    assert 0 < len(results) == len(history) < 100
+    assert all(trial.state == "complete" for trial in history)
+    assert all(trial.value == pytest.approx(value({**trial.x, **trial.z})) for trial in history)
+    assert searcher.optimizer.spent <= 15
+    assert {trial.z["n"] for trial in history} - {10}  # fidelities move,
+    assert searcher.optimizer.best.z == {"n": 10}  # and the best is of the target
+    again = search()
+    again.restore_from_dir(str(tmp_path / "run"))
+    assert list(again.optimizer.history) == list(history)
+
+
+def test_a_configuration_has_the_fidelity_by_its_name() -> None:
+    config = search().suggest("t0")
+    assert set(config) == {"a", "kind", "n"}
+    assert isinstance(config["n"], int)
+
+
+def test_the_end_of_the_budget_is_told_only_when_nothing_is_out() -> None:
+    searcher = search(budget=boca.targets(1), strategy=boca.RandomSearch())
+    assert searcher.suggest("t0")["n"] == 10
+    assert searcher.suggest("t1") is None
+    searcher.on_trial_complete("t0", {"score": 1.0})
+    assert searcher.suggest("t1") == "FINISHED"
+
+
+def test_trials_that_are_out_differ() -> None:
+    searcher = search(budget=boca.targets(30))
+    drive(searcher, 12)
+    out = [tuple(searcher.suggest(f"out{i}").values()) for i in range(4)]
+    assert len(set(out)) == 4
+
+
+@pytest.mark.parametrize(
+    ("result", "error"), [(None, True), ({"score": math.nan}, False), ({"loss": 1.0}, False), ({"score": 1.0}, True)]
+)
+def test_what_has_no_result_has_failed(result: dict[str, Any] | None, error: bool) -> None:
+    searcher = search()
+    searcher.suggest("t0")
+    searcher.on_trial_complete("t0", result, error=error)
+    assert [trial.state for trial in searcher.optimizer.history] == ["failed"]
+
+
+def test_a_second_result_of_a_trial_changes_nothing() -> None:
+    searcher = search()
+    searcher.suggest("t0")
+    searcher.on_trial_complete("t0", {"score": 1.0})
+    searcher.on_trial_complete("t0", {"score": 2.0})
+    searcher.on_trial_complete("another", {"score": 2.0})
+    assert [trial.value for trial in searcher.optimizer.history] == [1.0]
+
+
+def test_a_restored_search_goes_on_as_the_first_would_have(tmp_path: Path) -> None:
+    first = search(seed=3, budget=boca.targets(30))
+    drive(first, 8)
+    first.suggest("out")
+    first.optimizer.add({"a": 0.1, "kind": "round"}, {"n": 2}, 0.5)
+    first.optimizer.enqueue({"a": 0.7, "kind": "square"})
+    first.save(str(tmp_path / "state.pkl"))
+
+    second = search(seed=99, budget=boca.targets(30))
+    second.restore(str(tmp_path / "state.pkl"))
+    assert list(second.optimizer.history) == list(first.optimizer.history)
+    for searcher in (first, second):
+        searcher.on_trial_complete("out", {"score": 0.25, "time_total_s": 0.5})
+    expected = drive(first, 3)
+    assert expected[0] == {"a": 0.7, "kind": "square", "n": 10}
+    assert drive(second, 3) == expected
+
+
+def test_a_search_travels_by_value() -> None:
+    first = search(seed=3)
+    drive(first, 6)
+    second = ray.cloudpickle.loads(ray.cloudpickle.dumps(first))
+    assert drive(second, 2) == drive(first, 2)
+
+
+def test_a_search_with_a_storage_finds_its_study_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    first = search(storage=url, name="tune")
+    drive(first, 3)
+    first.suggest("out")
+    second = ray.cloudpickle.loads(ray.cloudpickle.dumps(first))
+    second.on_trial_complete("out", {"score": 1.0})
+    assert [trial.state for trial in first.optimizer.history] == ["complete"] * 4
+
+
+def test_measured_seconds_are_those_of_ray() -> None:
+    from boca.integrations.ray_tune import BocaSearch
+
+    searcher = BocaSearch(problem(cost=None), metric="score", budget=None, seed=0)
+    searcher.suggest("t0")
+    searcher.on_trial_complete("t0", {"score": 1.0, "time_total_s": 7.5})
+    assert searcher.optimizer.history[0].cost == 7.5
+
+
+def test_a_result_from_elsewhere_is_added() -> None:
+    searcher = search()
+    searcher.add_evaluated_point({"a": 0.5, "kind": "round", "n": 4}, 0.1)
+    searcher.add_evaluated_point({"a": 0.5, "kind": "round", "n": 4}, 0.1, error=True)
+    assert [(trial.z, trial.value, trial.added) for trial in searcher.optimizer.history] == [({"n": 4}, 0.1, True)]
+
+
+def test_what_the_tuner_says_otherwise_is_refused() -> None:
+    searcher = search()
+    assert searcher.mode == "max"
+    assert searcher.set_search_properties("score", "max", {"device": "cpu"}) is False
+    with pytest.raises(InvalidInput, match="mode of the Tuner"):
+        searcher.set_search_properties("score", "min", {})
+    with pytest.raises(InvalidInput, match="metric of the Tuner"):
+        searcher.set_search_properties("loss", None, {})
+    with pytest.raises(InvalidInput, match="metric must be the name"):
+        search(metric=None)
