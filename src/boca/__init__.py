@@ -51,7 +51,7 @@ __all__ = [
 
 def __getattr__(name: str) -> ModuleType:
     """Import what not every program needs when somebody looks at it."""
-    if name in ("callbacks", "executors", "problems", "testing"):
+    if name in ("callbacks", "executors", "plots", "problems", "report", "testing"):
         import importlib
 
         return importlib.import_module(f"boca.{name}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
+from boca import render
 from boca.driver import Driver, Timeout
 from boca.errors import BocaError, InvalidInput, ObjectiveFailed, RunStopped, one_of
 from boca.executors import engine
@@ -37,6 +38,17 @@ class Result:
     spent: float
     """In cost units; in seconds for a budget in seconds."""
     warnings: tuple[str, ...]
+
+    @property
+    def study(self) -> Optimizer | None:
+        """The study itself, from which pictures and a report are made; None for a result that was pickled."""
+        return self.__dict__.get("_study")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # cost functions and connections stay here
+
+    def _repr_html_(self) -> str:
+        return render.result(self)
 
 
 def maximize(
@@ -235,7 +247,7 @@ def result(optimizer: Optimizer, *warnings: str) -> Result:
         recommendation = optimizer.recommend()
     except BocaError as error:  # a recommendation that fails must not cost the results
         recommendation, warnings = None, (*warnings, f"There is no recommendation: {error}")
-    return Result(
+    found = Result(
         x=None if best is None else dict(best.x),
         value=None if best is None else best.value,
         recommendation=recommendation,
@@ -243,3 +255,5 @@ def result(optimizer: Optimizer, *warnings: str) -> Result:
         spent=optimizer.spent,
         warnings=(*warnings, *optimizer.warnings),
     )
+    found.__dict__["_study"] = optimizer  # no field: it is neither printed, compared nor copied
+    return found

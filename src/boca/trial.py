@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
+from boca import render
 from boca.errors import BocaError
 from boca.problem import Direction, Problem
 from boca.space import FloatArray, Point
@@ -97,6 +98,9 @@ class Trial:
         """Whether the user brought the result along; such trials are not charged."""
         return self.phase == "added"
 
+    def _repr_html_(self) -> str:
+        return render.trial(self)
+
 
 def sign(direction: Direction) -> float:
     """Return what a value is multiplied with so that more is better."""
@@ -125,6 +129,9 @@ class History(Sequence[Trial]):
     def __repr__(self) -> str:
         counts = ((state, sum(t.state == state for t in self)) for state in ("complete", "running", "failed"))
         return f"History({', '.join(f'{count} {state}' for state, count in counts if count) or 'empty'})"
+
+    def _repr_html_(self) -> str:
+        return render.history(self, repr(self))
 
     @cached_property
     def running(self) -> tuple[Trial, ...]:

@@ -1,0 +1,238 @@
+"""A study as pictures and reports see it: what was asked and told, and the model after it.  It cannot be changed here.
+
+A study comes from an optimiser, from the result of a run, or from a storage, where everything is kept but the code: a
+cost function is then what trials are known to have cost, and what is estimated from that elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boca import cost as cost_models
+from boca import spec as specs
+from boca.errors import BocaError, InvalidInput
+from boca.optimizer import Optimizer
+from boca.problem import Capital, Problem
+from boca.recommendation import Recommendation, posterior, recommend
+from boca.run import Result
+from boca.surrogate import Model, Surrogate
+from boca.trial import History, Trial, point_key
+
+_NO_CODE = "The covariance of fidelities is code, which a storage does not keep: there is no model here."
+
+
+@dataclass(frozen=True)
+class Study:
+    """What pictures and reports are made of."""
+
+    problem: Problem
+    history: History
+    strategy: object
+    """Something with `surrogate` and `hyperparameters`, where the strategy has a model."""
+    name: str = "study"
+    capital: Capital | None = None
+    seed: int | None = None
+    settings: Mapping[str, Any] | None = None
+    """The strategy by its name and its fields, as JSON."""
+    said: tuple[str, ...] | None = None
+    """What the optimiser itself warns of; None where it is not at hand."""
+    lacks: str | None = None
+    """Why there can be no model, where a part of it is missing."""
+    target_cost_is_known: bool = True
+
+    # Money --------------------------------------------------------------------------------------------------------
+
+    @property
+    def counts_seconds(self) -> bool:
+        """Whether money is seconds, evaluations and choices together."""
+        return self.capital is not None and self.capital.unit == "seconds"
+
+    @property
+    def unit(self) -> str:
+        """What money is counted in, in words."""
+        return "seconds" if self.counts_seconds or not self.problem.has_declared_cost else "cost"
+
+    @cached_property
+    def price(self) -> cost_models.Costs:
+        return cost_models.costs(self.problem, self.history)
+
+    def charge(self, trial: Trial) -> float:
+        """Return what a finished trial was charged; results that were brought along are free."""
+        if trial.added:
+            return 0.0
+        if self.counts_seconds:
+            return (trial.seconds or 0.0) + trial.overhead
+        return cost_models.amount(trial, self.problem, self.price)
+
+    def worth(self, trial: Trial) -> float:
+        """Return what a query like this one costs, whoever paid for it."""
+        return cost_models.amount(trial, self.problem, self.price)
+
+    @cached_property
+    def spent(self) -> float:
+        return math.fsum(self.charge(t) for t in self.history.finished)
+
+    @cached_property
+    def target_charge(self) -> float | None:
+        """What one query at the target is charged, in the unit of `spent`; None before anything is known of it."""
+        if self.counts_seconds:
+            model = cost_models.seconds(self.problem, self.history)
+            return None if model is None else model.target
+        if not self.problem.has_declared_cost:
+            return self.price.target if isinstance(self.price, cost_models.Learned) else None
+        return self.price.target if self.target_cost_is_known or self.history.finished else None
+
+    @property
+    def is_target_charge_exact(self) -> bool:
+        return self.problem.has_declared_cost and self.target_cost_is_known and not self.counts_seconds
+
+    # What was found -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def best(self) -> Trial | None:
+        return self.history.best(self.problem)
+
+    @cached_property
+    def _model_or_lack(self) -> tuple[Model | None, str]:
+        if self.lacks is not None:
+            return None, self.lacks
+        try:
+            model = posterior(self.problem, self.history, self.strategy)
+            return model, "" if model else "No trial is complete yet: there is no model."
+        except BocaError as error:  # no picture of a model is no reason to have none at all
+            return None, f"There is no model: {error}"
+
+    @property
+    def model(self) -> Model | None:
+        """The model behind `recommend()`: of f and of g, after everything that was told."""
+        return self._model_or_lack[0]
+
+    @property
+    def why_no_model(self) -> str:
+        return self._model_or_lack[1]
+
+    @cached_property
+    def recommendation(self) -> Recommendation | None:
+        if self.model is None:
+            return None
+        return recommend(self.problem, self.history, self.strategy)
+
+
+def study(source: object) -> Study:
+    """Return the study of an optimiser, of a result, or of anything with `problem`, `history` and `strategy`."""
+    if isinstance(source, Study):
+        return source
+    if isinstance(source, Result):
+        if source.study is None:
+            raise InvalidInput(
+                "A Result that was copied or pickled has lost its problem: "
+                "give boca.plots.Study(problem, history, strategy)."
+            )
+        return _of_optimizer(source.study, source.history, source.warnings)
+    if isinstance(source, Optimizer):
+        return _of_optimizer(source, source.history, source.warnings)
+    problem, history = getattr(source, "problem", None), getattr(source, "history", None)
+    if not isinstance(problem, Problem) or not isinstance(history, History):
+        raise InvalidInput(
+            f"A picture is made of an Optimizer, a Result, or boca.plots.load(url, name); got {source!r}."
+        )
+    return Study(problem, history, getattr(source, "strategy", None))
+
+
+def _of_optimizer(optimizer: Optimizer, history: History, said: tuple[str, ...]) -> Study:
+    return Study(
+        optimizer.problem,
+        history,
+        optimizer.strategy,
+        name=optimizer.name,
+        capital=optimizer.capital,
+        seed=optimizer.seed,
+        settings=specs.plain(optimizer.strategy),
+        said=said,
+    )
+
+
+# From a storage ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a storage keeps of a strategy's model."""
+
+    surrogate: Surrogate | None
+    hyperparameters: Mapping[str, Any] | None
+
+
+def load(url: str, name: str) -> Study:
+    """Return a stored study as it is now; nothing of it is changed, and no code of its maker is needed.
+
+    `url` is that of the storage, or the file of a SQLite database.
+    """
+    from boca.storage.sql import Database, sqlite_path
+
+    if not isinstance(url, str):
+        raise InvalidInput(f"The storage must be a URL such as 'sqlite:///study.db', or a file; got {url!r}.")
+    place = url if "://" in url else f"sqlite:///{url}"
+    path = sqlite_path(place)
+    if path is not None and not Path(path).is_file():
+        raise InvalidInput(f"The storage must be there; there is no file {path!r}.")
+    database = Database(place)
+    history = database.study(name).read().history
+    described = database.spec(name)
+    assert described is not None
+    return stored(name, described, history)
+
+
+def stored(name: str, described: Mapping[str, Any], history: History) -> Study:
+    """Return the study of a stored description and its trials."""
+    bare = specs.problem_of(described)
+    problem = bare if described["cost"] == "measured" else _with_remembered_cost(bare, history)
+    settings = described["strategy"] if isinstance(described["strategy"], Mapping) else {"type": described["strategy"]}
+    budget = described["budget"]
+    kept = settings.get("surrogate")
+    has_kernel = isinstance(kept, Mapping) and kept.get("fidelity_kernel") is not None
+    return Study(
+        problem,
+        history,
+        Kept(None if has_kernel else _surrogate(kept), settings.get("hyperparameters")),
+        name=name,
+        capital=None if budget is None else Capital(**budget),
+        seed=described["seed"],
+        settings=settings,
+        lacks=_NO_CODE if has_kernel else None,
+        target_cost_is_known=not problem.has_declared_cost
+        or not problem.fidelity
+        or any(problem.is_target(t.z) for t in history),
+    )
+
+
+def _surrogate(kept: object) -> Surrogate | None:
+    if not isinstance(kept, Mapping) or kept.get("type") != f"{Surrogate.__module__}.{Surrogate.__qualname__}":
+        return None  # as for a strategy without one, `recommend` has its own
+    return Surrogate(**{key: value for key, value in kept.items() if key != "type"})
+
+
+def _with_remembered_cost(bare: Problem, history: History) -> Problem:
+    """Return the problem with a cost: what trials had where they were, and a smooth function through it elsewhere.
+
+    Of several trials at one fidelity, some may have been told with a cost of their own: the median counts.
+    """
+    paid: dict[tuple[Any, ...], list[float]] = {}
+    for trial in history:
+        paid.setdefault(point_key(trial.z), []).append(trial.cost)
+    elsewhere = cost_models.Learned(bare, tuple(history), tuple(t.cost for t in history)) if paid else None
+
+    def cost(z: Mapping[str, Any]) -> float:
+        known = paid.get(point_key(z))
+        if known is not None:
+            return float(np.median(known))
+        return bare.assumed_cost(z) if elsewhere is None else elsewhere.of(z)
+
+    return Problem(bare.space, bare.fidelity, cost=cost, target=bare.target, direction=bare.direction)

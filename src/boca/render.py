@@ -1,0 +1,165 @@
+"""Trials and results as small pieces of HTML, for notebooks and reports.
+
+Everything that comes from outside is escaped here.  Nothing has a colour of its own, so that it can be read on a light
+and on a dark page.  This module imports nothing of the package: the objects that it shows call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any, Protocol
+
+ROWS = 20  # of a history; longer ones are cut in the middle
+COLUMNS = 12  # of parameters and fidelities together
+LONGEST = 80  # characters of a cell
+
+_TABLE = "border-collapse:collapse;margin:0.3em 0;color:inherit;font-size:inherit"
+_CELL = (
+    "text-align:left;padding:0.15em 0.7em 0.15em 0;vertical-align:top;border-bottom:1px solid rgba(128,128,128,0.35)"
+)
+_DIM = "opacity:0.75"
+
+
+class _Trial(Protocol):
+    @property
+    def number(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def x(self) -> Mapping[str, Any]: ...
+    @property
+    def z(self) -> Mapping[str, Any]: ...
+    @property
+    def cost(self) -> float: ...
+    @property
+    def why(self) -> Mapping[str, Any]: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def seconds(self) -> float | None: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def phase(self) -> str: ...
+
+
+class _Recommendation(Protocol):
+    @property
+    def x(self) -> Mapping[str, Any]: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def std(self) -> float: ...
+    @property
+    def verified(self) -> bool: ...
+
+
+class _Result(Protocol):
+    @property
+    def x(self) -> Mapping[str, Any] | None: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def recommendation(self) -> _Recommendation | None: ...
+    @property
+    def history(self) -> Sequence[_Trial]: ...
+    @property
+    def spent(self) -> float: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+
+# Words ------------------------------------------------------------------------------------------------------------
+
+
+def text(value: object, longest: int = LONGEST) -> str:
+    """Return a value as plain words, not escaped: floats to six digits, nothing for None, long texts cut."""
+    if value is None:
+        return ""
+    words = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+
+
+def option(value: object, longest: int = LONGEST) -> str:
+    """Return the value of a parameter as plain words: there, None is an option like any other."""
+    return "None" if value is None else text(value, longest)
+
+
+def point(values: Mapping[str, Any]) -> str:
+    """Return a point as plain words, not escaped."""
+    return ", ".join(f"{text(name)} = {option(value)}" for name, value in values.items())
+
+
+def advice(mean: float, std: float, verified: bool) -> str:
+    """Return what a model believes of a point, in plain words."""
+    was = "was run" if verified else "was not run"
+    return f"expected {mean:.6g} ± {std:.2g}; it {was} at the target"
+
+
+# HTML -------------------------------------------------------------------------------------------------------------
+
+
+def history(trials: Sequence[_Trial], title: str) -> str:
+    """Return a table, one row a trial."""
+    if not trials:
+        return f"<div>{escape(title)}</div>"
+    parts = [("x", name) for name in trials[0].x] + [("z", name) for name in trials[0].z]
+    shown, hidden = parts[:COLUMNS], parts[COLUMNS:]
+    heads = ["trial", "state", "value", "cost", *(text(name, 24) for _, name in shown), "phase"]
+    rows = [_row(trial, shown) for trial in _ends(trials)]
+    more = len(trials) - len(rows)
+    if more:
+        rows.insert(ROWS // 2, [f"… {more} more trials …"])
+    note = f", {len(hidden)} more columns" if hidden else ""
+    return f"<div>{escape(title)}{note}{table(heads, rows)}</div>"
+
+
+def _ends(trials: Sequence[_Trial]) -> list[_Trial]:
+    if len(trials) <= ROWS:
+        return list(trials)
+    return [*trials[: ROWS // 2], *trials[len(trials) - ROWS // 2 :]]
+
+
+def _row(trial: _Trial, parts: Iterable[tuple[str, str]]) -> list[str]:
+    values = (option(getattr(trial, part).get(name), 24) for part, name in parts)
+    return [str(trial.number), trial.state, text(trial.value), text(trial.cost), *values, trial.phase]
+
+
+def trial(one: _Trial) -> str:
+    """Return one trial with its reasons."""
+    rows = [("x", point(one.x)), ("z", point(one.z)), ("value", text(one.value)), ("cost", text(one.cost))]
+    rows += [("seconds", text(one.seconds)), ("failed with", text(one.reason, 400))]
+    rows += [("why", text(one.why.get("reason"), 400))]
+    numbers = {key: one.why[key] for key in ("mean", "std", "ucb", "beta", "xi", "gamma", "c") if key in one.why}
+    rows += [("in numbers", point(numbers))]
+    return f"<div>Trial {one.number}, {escape(one.state)}{table([], [row for row in rows if row[1]])}</div>"
+
+
+def result(one: _Result) -> str:
+    """Return what was found and what it cost, with the trials folded away."""
+    rows = [("best at the target", "nothing was completed there" if one.x is None else text(one.value))]
+    if one.x is not None:
+        rows.append(("at", point(one.x)))
+    if one.recommendation is not None:
+        advised = one.recommendation
+        rows.append(("recommended", f"{point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}"))
+    rows.append(("spent", f"{text(one.spent)} on {len(one.history)} trials"))
+    rows += [("warning", text(warning, 400)) for warning in one.warnings]
+    trials = history(one.history, repr(one.history))
+    head = f"<summary style='cursor:pointer;{_DIM}'>trials</summary>"
+    return f"<div>{table([], rows)}<details>{head}{trials}</details></div>"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of plain words, which are escaped; a row with a single cell goes all the way across."""
+    head = "".join(f"<th style='{_CELL};{_DIM}'>{escape(name)}</th>" for name in heads)
+    body = "".join(_cells(row, len(heads)) for row in rows)
+    top = f"<thead><tr>{head}</tr></thead>" if heads else ""
+    return f"<div style='overflow-x:auto'><table style='{_TABLE}'>{top}<tbody>{body}</tbody></table></div>"
+
+
+def _cells(row: Sequence[str], width: int) -> str:
+    if len(row) == 1:
+        return f"<tr><td colspan='{width}' style='{_CELL};{_DIM}'>{escape(row[0])}</td></tr>"
+    return "<tr>" + "".join(f"<td style='{_CELL}'>{escape(cell)}</td>" for cell in row) + "</tr>"

@@ -1,0 +1,36 @@
+"""A study as one HTML file that anybody can open: what was searched and found, what it cost, pictures, every trial.
+
+The file needs no network and no code of the study's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from boca.errors import InvalidInput
+from boca.plots.study import load, study
+from boca.report import page, words
+from boca.space import finite_number
+
+__all__ = ["html", "load", "warnings", "write"]
+
+
+def html(source: object, *, optimum: float | None = None) -> str:
+    """Return the report of an `Optimizer`, a `Result`, or what `load(url, name)` returns, as a page."""
+    return page.page(study(source), optimum=None if optimum is None else finite_number(optimum, "optimum"))
+
+
+def warnings(source: object) -> list[str]:
+    """Return what the reader of a study should know before trusting it, in sentences."""
+    return words.warnings(study(source))
+
+
+def write(source: object, path: str | Path, *, optimum: float | None = None) -> Path:
+    """Write the report to a file and return its path; with a known `optimum`, it shows the regret too."""
+    content = html(source, optimum=optimum)
+    file = Path(path)
+    try:
+        file.write_text(content, encoding="utf-8", errors="replace")  # a name may hold half a character
+    except OSError as error:
+        raise InvalidInput(f"The report must be a file that can be written; {file}: {error.strerror}.") from error
+    return file

@@ -1,0 +1,208 @@
+"""The page itself: one file with everything in it, which loads nothing and runs nothing but its own two scripts.
+
+Names, options and reasons come from anywhere.  Text is escaped; the numbers of the pictures are JSON in which no
+character can end a script; and the page's own policy, by the hashes of its scripts, keeps a browser from running or
+fetching anything else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from boca.errors import InvalidInput
+from boca.plots.data import Note
+from boca.plots.study import Study
+from boca.render import option, text
+from boca.report import figures, words
+from boca.report.figures import Picture
+from boca.trial import Trial
+
+ROWS = 2000  # of the table of trials; longer ones are cut in the middle
+
+# Plotly has a button that sends a chart to its makers' server; a study is nobody else's business.
+_DRAW = """
+const settings = {responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "",
+  modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "select2d", "lasso2d"]};
+const figures = JSON.parse(document.getElementById("figures").textContent);
+for (const [key, figure] of Object.entries(figures)) {
+  Plotly.newPlot("figure-" + key, figure.data, figure.layout, settings);
+}
+"""
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #111; background: #fff; margin: 0 auto; max-width: 75rem;
+  padding: 1rem clamp(0.75rem, 3vw, 2rem); overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; margin: 0.5rem 0; } h2 { font-size: 1.2rem; margin: 2rem 0 0.5rem; }
+h3 { font-size: 1rem; margin: 0; } p { margin: 0.4rem 0; max-width: 48rem; } .dim { color: #555; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.4rem 1.2rem; margin: 0.8rem 0; }
+dt { font-weight: 600; } dd { margin: 0; }
+.warnings { border-left: 0.3rem solid #b35900; background: #fff7ee; padding: 0.4rem 1rem; }
+.warnings ul { margin: 0.3rem 0; padding-left: 1.2rem; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.5rem; }
+figure { margin: 0; min-width: 0; } figcaption { font-size: 0.85rem; color: #555; }
+.plot { height: 20rem; } .note { border: 1px dashed #bbb; padding: 2rem 1rem; color: #555; text-align: center; }
+.wide { overflow-x: auto; overflow-wrap: normal; } table { border-collapse: collapse; font-size: 0.85rem; }
+th, td { text-align: left; vertical-align: top; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid #ddd; }
+th { white-space: nowrap; } td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.why { min-width: 22rem; } tr.failed td { color: #8a2b00; } tr.target td:first-child { font-weight: 700; }
+pre { white-space: pre-wrap; font-size: 0.75rem; margin: 0.3rem 0; } summary { cursor: pointer; color: #555; }
+@media (max-width: 36rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: 0.6rem; } }
+@media print { details { display: none; } .pictures { display: block; } }
+"""
+
+
+def page(study: Study, *, optimum: float | None = None) -> str:
+    """Return the whole page."""
+    library = _plotly()
+    drawn = list(figures.pictures(study, optimum))
+    data = {picture.key: picture.figure for picture in drawn if isinstance(picture.figure, dict)}
+    policy = (
+        f"default-src 'none'; script-src {_hash(library)} {_hash(_DRAW)}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    title = f"Study {text(study.name)}"
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
+            f"<header><h1>{escape(title)}</h1><p class='dim'>{escape(_subtitle(study))}</p></header>",
+            _section("found", "What was found", _definitions(words.findings(study))),
+            _warnings(words.warnings(study)),
+            _section("searched", "What was searched", _searched(study)),
+            _section("pictures", "Pictures", _pictures(drawn)),
+            _section("trials", "Trials", _trials(study)),
+            f"<script>{library}</script>",
+            f'<script type="application/json" id="figures">{script_json(data)}</script>',
+            f"<script>{_DRAW}</script>\n</body>\n</html>\n",
+        ]
+    )
+
+
+def script_json(value: object) -> str:
+    """Return JSON that is the same to a parser of JSON and cannot end a script, open a comment or break a line."""
+    dumped = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    for character in ("<", ">", "&", "\u2028", "\u2029"):
+        dumped = dumped.replace(character, f"\\u{ord(character):04x}")
+    return dumped
+
+
+def _plotly() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise InvalidInput("A report needs Plotly. Run `pip install 'boca[report]'`.") from error
+    return str(get_plotlyjs())
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+# Parts ------------------------------------------------------------------------------------------------------------
+
+
+def _subtitle(study: Study) -> str:
+    counts = [f"{len(study.history)} trials"]
+    for state in ("failed", "running"):
+        n = sum(t.state == state for t in study.history)
+        counts += [f"{n} {state}"] if n else []
+    aim = "maximised" if study.problem.direction == "maximize" else "minimised"
+    return f"{aim}, {', '.join(counts)}"
+
+
+def _section(key: str, title: str, content: str) -> str:
+    return f'<section id="{key}"><h2>{escape(title)}</h2>\n{content}</section>'
+
+
+def _definitions(pairs: Iterable[tuple[str, str]]) -> str:
+    return "<dl>" + "".join(f"<dt>{escape(term)}</dt><dd>{escape(said)}</dd>\n" for term, said in pairs) + "</dl>"
+
+
+def _warnings(found: Sequence[str]) -> str:
+    if not found:
+        return ""
+    items = "".join(f"<li>{escape(text(warning, 600))}</li>" for warning in found)
+    return f'<section id="warnings" class="warnings"><h3>Warnings</h3><ul>{items}</ul></section>'
+
+
+def _searched(study: Study) -> str:
+    rows = [[text(name), words.kind(parameter), ""] for name, parameter in study.problem.space.items()]
+    rows += [
+        [f"{text(name)} (fidelity)", words.kind(parameter), option(study.problem.target[name])]
+        for name, parameter in study.problem.fidelity.items()
+    ]
+    heads = ["parameter", "what it may be", "target"] if study.problem.fidelity else ["parameter", "what it may be"]
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row[: len(heads)]) + "</tr>\n" for row in rows
+    )
+    how = []
+    if study.settings:
+        how.append(("Strategy", text(str(study.settings.get("type", "")).rpartition(".")[2])))
+    if study.seed is not None:
+        how.append(("Seed", str(study.seed)))
+    settings = f"<details><summary>all settings</summary>{_pre(study.settings)}</details>" if study.settings else ""
+    return f"<div class='wide'>{_table(heads, body)}</div>{_definitions(how) if how else ''}{settings}"
+
+
+def _pictures(drawn: Sequence[Picture]) -> str:
+    return "<div class='pictures'>" + "\n".join(_picture(picture) for picture in drawn) + "</div>"
+
+
+def _picture(picture: Picture) -> str:
+    if isinstance(picture.figure, Note):
+        inside = f"<div class='note'>{escape(picture.figure.words)}</div>"
+    else:
+        inside = f"<div class='plot' id='figure-{escape(picture.key)}'></div>"
+    return (
+        f"<figure><h3>{escape(picture.title)}</h3>{inside}<figcaption>{escape(picture.caption)}</figcaption></figure>"
+    )
+
+
+def _trials(study: Study) -> str:
+    trials = study.history
+    if not trials:
+        return "<p>There are no trials yet.</p>"
+    names = [*study.problem.space, *study.problem.fidelity]
+    heads = ["trial", "state", "value", "cost", *(text(name, 24) for name in names), "why"]
+    shown = list(trials) if len(trials) <= ROWS else [*trials[: ROWS // 2], *trials[len(trials) - ROWS // 2 :]]
+    rows = [_trial(study, trial) for trial in shown]
+    if len(trials) > ROWS:
+        more = f"<tr><td colspan='{len(heads)}'>… {len(trials) - ROWS} more trials …</td></tr>"
+        rows.insert(ROWS // 2, more)
+    return f"<div class='wide'>{_table(heads, ''.join(rows))}</div>"
+
+
+def _trial(study: Study, trial: Trial) -> str:
+    at_target = study.problem.is_target(trial.z)
+    kind = " ".join([trial.state, *(["target"] if at_target else [])])
+    cells = [str(trial.number), trial.state, text(trial.value), text(trial.cost)]
+    cells += [option(value, 60) for value in (*trial.x.values(), *trial.z.values())]
+    plain = "".join(f"<td{_alignment(i)}>{escape(cell)}</td>" for i, cell in enumerate(cells))
+    failed = f"Failed with: {text(trial.reason, 600)}. " if trial.state == "failed" else ""
+    said = escape(failed + text(trial.why.get("reason"), 600))
+    numbers = {key: value for key, value in trial.why.items() if key != "reason"}
+    return (
+        f"<tr class='{kind}'>{plain}<td class='why'>{said}"
+        f"<details><summary>in numbers</summary>{_pre(numbers)}</details></td></tr>\n"
+    )
+
+
+def _alignment(i: int) -> str:
+    return " class='number'" if i in (0, 2, 3) else ""
+
+
+def _table(heads: Sequence[str], body: str) -> str:
+    top = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>"
+
+
+def _pre(value: Any) -> str:
+    return f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False, default=str))}</pre>"
