@@ -191,6 +191,41 @@ def export(
 
 
 @app.command()
+def dashboard(
+    url: _Url,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Beyond this machine a token is needed.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0: any that is free.")] = 8321,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN", envvar="BOCA_DASHBOARD_TOKEN", help="What browsers must bring: 16 characters or more."
+        ),
+    ] = None,
+) -> None:
+    """Show the studies of a storage on a live page, until Ctrl-C; it only reads."""
+    from boca.dashboard import serve
+
+    serve(url if "://" in url else f"sqlite:///{url}", host=host, port=port, token=token)
+
+
+@app.command()
+def report(
+    url: _Url,
+    name: _Name,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="FILE", help="The page to write.", show_default="report.html")
+    ] = Path("report.html"),
+    optimum: Annotated[
+        float | None, typer.Option(metavar="VALUE", help="The best possible value, if it is known: shows the regret.")
+    ] = None,
+) -> None:
+    """Write a study as one HTML file that anybody can open: what was found, what it cost, pictures, every trial."""
+    from boca import report as reports
+
+    print(reports.write(reports.load(url, name), out, optimum=optimum))
+
+
+@app.command()
 def retry(
     url: _Url,
     name: _Name,

@@ -1,0 +1,195 @@
+"""The recommendation of a study: a model fit, so it is computed in a process of its own, which can be ended.
+
+The process is this module; it reads a storage and a name from its input and writes the recommendation to its output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from types import SimpleNamespace
+from typing import Any
+
+from boca.dashboard.reading import Reader
+from boca.dashboard.watch import Study, Watcher
+from boca.errors import BocaError, InvalidInput
+from boca.recommendation import recommend
+from boca.surrogate import Surrogate
+
+_LIMIT = 60.0  # seconds for a recommendation
+_MOST = 4000  # results for a model: its memory grows with their square
+_INTEREST = 10.0  # seconds after which a study that nobody asked for is not being watched
+_REST = 4.0  # rests for so many times as long as the last one took: at most a fifth of a core
+_SURROGATE = f"{Surrogate.__module__}.{Surrogate.__qualname__}"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What came out after the results up to the event `told`: a point, or words on why there is none."""
+
+    told: int
+    point: Mapping[str, Any] | None = None
+    words: str | None = None
+
+
+class Adviser:
+    """A thread that has recommendations computed, one at a time, for the studies that somebody looks at."""
+
+    def __init__(self, watcher: Watcher, *, compute: Callable[[Study], Advice] | None = None) -> None:
+        self._watcher = watcher
+        self._compute = compute or self._in_a_process
+        self._wanted: dict[str, float] = {}  # name -> when somebody asked last
+        self._known: dict[str, Advice] = {}  # by key of the study
+        self._tried: dict[str, int] = {}  # key -> the event of the last result that was tried
+        self._wake = threading.Condition()
+        self._rests_until = 0.0
+        self._stopped = False
+        self._process: subprocess.Popen[str] | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="boca-advice", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        with self._wake:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+            self._wake.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def of(self, study: Study) -> Advice | None:
+        """Return what is known, at once, and note that somebody wants to know; None before the first time."""
+        with self._wake:
+            self._wanted[study.row.name] = time.monotonic()
+            if self._is_due(study):
+                self._wake.notify_all()
+            return self._known.get(study.row.key)
+
+    def _is_due(self, study: Study) -> bool:
+        return bool(study.history.complete) and self._tried.get(study.row.key, 0) < study.told
+
+    def _run(self) -> None:
+        while (study := self._next()) is not None:
+            began = time.monotonic()
+            try:
+                advice = self._compute(study)
+            except OSError as error:  # no memory for another process, say
+                advice = Advice(study.told, words=f"The model could not be computed: {error}")
+            with self._wake:
+                self._rests_until = time.monotonic() + _REST * (time.monotonic() - began)
+                self._known[study.row.key] = advice
+                there = {s.row.key for s in self._watcher.world.studies.values()}
+                for of_study in (self._known, self._tried):
+                    for key in of_study.keys() - there:
+                        del of_study[key]
+
+    def _next(self) -> Study | None:
+        """Wait for a study with a new result that somebody looks at; None when it is time to end."""
+        with self._wake:
+            while not self._stopped:
+                due = self._due()
+                rest = self._rests_until - time.monotonic()
+                first = [study for study in due if study.row.key not in self._known]  # those do not wait for a rest
+                if first or (due and rest <= 0):
+                    study = (first or due)[0]
+                    self._tried[study.row.key] = study.told
+                    return study
+                self._wake.wait(timeout=max(rest, 0.05) if due else _INTEREST)
+            return None
+
+    def _due(self) -> list[Study]:
+        """Return the studies to think about, the one that was asked for last first."""
+        late = time.monotonic() - _INTEREST
+        self._wanted = {name: when for name, when in self._wanted.items() if when > late}
+        named = sorted(self._wanted, key=lambda name: -self._wanted[name])
+        studies = (self._watcher.world.studies.get(name) for name in named)
+        return [study for study in studies if isinstance(study, Study) and self._is_due(study)]
+
+    def _in_a_process(self, study: Study) -> Advice:
+        """Have it computed elsewhere; a process that takes too long is ended."""
+        task = json.dumps({"url": self._watcher.reader.url, "name": study.row.name})
+        quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        with self._wake:
+            if self._stopped:
+                return Advice(study.told)
+            self._process = process = subprocess.Popen(
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                env={**os.environ, **quiet, "PYTHONIOENCODING": "utf-8"},
+                start_new_session=True,  # Ctrl-C is for the server, which then ends this
+            )
+        with process:
+            try:
+                out, err = process.communicate(task, timeout=_LIMIT)
+                return Advice(**json.loads(out))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                return Advice(study.told, words=f"The model took longer than {_LIMIT:.0f} seconds; boca best does not.")
+            except (ValueError, TypeError):
+                last = (err.strip().splitlines() or ["no reason was given"])[-1]
+                return Advice(study.told, words=f"The model could not be computed: {last}")
+            finally:
+                self._process = None
+
+
+# In the process ---------------------------------------------------------------------------------------------------
+
+
+def advise(study: Study) -> Advice:
+    """Return the recommendation of a study."""
+    if len(study.history.finished) > _MOST:
+        return Advice(study.told, words=f"There are more than {_MOST} results, too many for a model beside a page.")
+    try:
+        found = recommend(study.problem, study.history, strategy_of(study.spec["strategy"]))
+    except BocaError as error:
+        return Advice(study.told, words=str(error))
+    if found is None:
+        return Advice(study.told)
+    point = {"x": list(found.x.values()), "mean": found.mean, "std": found.std, "verified": found.verified}
+    return Advice(study.told, point)
+
+
+def strategy_of(stored: Any) -> SimpleNamespace:
+    """Return as much of a strategy as a recommendation looks at, from its description."""
+    if not isinstance(stored, Mapping):
+        raise InvalidInput(f"The model of the strategy {stored} is not stored: it is code. Ask opt.recommend().")
+    inner = stored.get("surrogate")
+    if inner is None:
+        return SimpleNamespace()
+    if not isinstance(inner, Mapping) or inner.get("type") != _SURROGATE or inner.get("fidelity_kernel") is not None:
+        raise InvalidInput("The model has a kernel that is code, which a study does not store. Ask opt.recommend().")
+    known = {f.name for f in fields(Surrogate)}
+    settings = {name: value for name, value in inner.items() if name in known}
+    return SimpleNamespace(surrogate=Surrogate(**settings), hyperparameters=stored.get("hyperparameters"))
+
+
+def main() -> None:
+    task = json.load(sys.stdin)
+    if hasattr(os, "nice"):
+        os.nice(10)
+    watcher = Watcher(Reader(task["url"]), only=task["name"])
+    watcher.look()
+    study = watcher.world.studies.get(task["name"])
+    if isinstance(study, Study):
+        advice = advise(study)
+    else:
+        advice = Advice(0, words=watcher.world.trouble or "The study is not there any more.")
+    json.dump({"told": advice.told, "point": advice.point, "words": advice.words}, sys.stdout, allow_nan=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""A database, opened so that nothing can be written to it: no table made or migrated, no lock that a writer waits for.
+
+`boca.storage.sql.Database` prepares what it opens.  A page that only looks must not: SQLite refuses writes to a file
+opened with mode=ro and creates none, and PostgreSQL refuses them in a transaction that is READ ONLY.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import sqlalchemy as sa
+
+from boca.errors import InvalidInput, StorageFailed
+from boca.storage import schema
+from boca.storage.schema import queue, studies, trials
+from boca.storage.sql import parsed, sqlite_path
+from boca.trial import Trial
+
+T = TypeVar("T")
+
+_BUSY = 2.0  # seconds to wait for a file: a reader of a write-ahead log does not wait at all
+# Seconds to wait for a server, and milliseconds for one that falls silent: the next look comes soon.
+_PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
+
+# What a look needs; reasons and outputs, the bulk of a row, are loaded for one trial when somebody asks for it.
+_HEAVY = ("why", "output")
+_LIGHT = [c for c in trials.c if c.name not in (*_HEAVY, "study", "token", "owner", "driver", "until")]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A study as its row says: `spec` is text, so that nobody parses what did not change."""
+
+    id: int
+    name: str
+    created: float
+    event: int
+    spec: str
+
+    @property
+    def key(self) -> str:
+        """What tells this study from one of the same name that was deleted: SQLite gives numbers again."""
+        return f"{self.id}-{self.created!r}"
+
+
+class Reader:
+    """Reads studies, each time in one transaction that sees one moment."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        parts = parsed(url)
+        file = sqlite_path(url)
+        self._file = None if file is None else Path(file).absolute()
+        if self._file is None and parts.get_backend_name() == "sqlite":
+            raise InvalidInput(f"The storage must name a file; got {url!r}.")
+        self.place = parts.set(query={}).render_as_string(hide_password=True)
+        try:
+            self._engine = _of_server(parts) if self._file is None else _of_file(self._file)
+        except (sa.exc.ArgumentError, ImportError) as error:
+            raise InvalidInput(f"The storage {self.place} cannot be opened: {error}.") from error
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run statements that change nothing, or say what is wrong with the database right now."""
+        if self._file is not None and not self._file.is_file():
+            raise StorageFailed(f"The storage must be there; there is no file {str(self._file)!r}.")
+        try:
+            with self._engine.connect() as connection:
+                self._refuse_other_tables(schema.version_of(connection))
+                return work(connection)
+        except sa.exc.DBAPIError as error:
+            raise StorageFailed(f"The database {self.place} cannot be read: {error.orig}") from error
+
+    def _refuse_other_tables(self, version: int | None) -> None:
+        if version is None:
+            raise StorageFailed(f"The database {self.place} must hold studies of boca; it has no tables of it.")
+        schema.refuse_newer(version)
+        if version < schema.VERSION:
+            raise StorageFailed(
+                f"The tables of {self.place} are of version {version}, from an older boca, and must be of "
+                f"{schema.VERSION}. This page changes nothing; `boca show` brings them up to date."
+            )
+
+    # What is read -------------------------------------------------------------------------------------------------
+
+    def rows(self, connection: sa.Connection) -> list[Row]:
+        """Return all studies in the order in which they were made."""
+        text = sa.type_coerce(studies.c.spec, sa.Text).label("spec")
+        found = sa.select(studies.c.id, studies.c.name, studies.c.created, studies.c.event, text).order_by(studies.c.id)
+        return [Row(*row) for row in connection.execute(found)]
+
+    def changed(self, connection: sa.Connection, study: int, since: int) -> list[tuple[int, Trial]]:
+        """Return the trials that changed after an event, each with the event of its last change."""
+        found = sa.select(*_LIGHT).where(trials.c.study == study, trials.c.event > since).order_by(trials.c.number)
+        return [(row.event, self._trial(study, row)) for row in connection.execute(found)]
+
+    def leases(self, connection: sa.Connection, study: int, numbers: Sequence[int]) -> dict[int, float | None]:
+        """Return until when trials are held; None for one that was asked for without a limit."""
+        found = sa.select(trials.c.number, trials.c.until).where(
+            trials.c.study == study, trials.c.number.in_(numbers[:500])
+        )
+        return {row.number: row.until for row in connection.execute(found)}
+
+    def queues(self, connection: sa.Connection) -> dict[int, int]:
+        """Return how many points wait for their turn, by study."""
+        found = sa.select(queue.c.study, sa.func.count()).group_by(queue.c.study)
+        return {row[0]: row[1] for row in connection.execute(found)}
+
+    def heavy(self, study: int, number: int) -> dict[str, Any] | None:
+        """Return the reasons and the output of one trial; None where it is gone."""
+        found = sa.select(*(trials.c[name] for name in _HEAVY)).where(
+            trials.c.study == study, trials.c.number == number
+        )
+        row = self.read(lambda c: c.execute(found).one_or_none())
+        return None if row is None else dict(row._mapping)
+
+    def _trial(self, study: int, row: sa.Row[Any, Any]) -> Trial:
+        values = {name: value for name, value in row._mapping.items() if name not in ("event", "phase")}
+        return Trial.stored(lambda: self._why(study, values["number"]), phase=row.phase, **values)
+
+    def _why(self, study: int, number: int) -> dict[str, Any]:
+        found = self.heavy(study, number)
+        if found is None:
+            raise StorageFailed("The study must be there; somebody deleted it.")
+        return dict(found["why"])
+
+
+def _of_file(file: Path) -> sa.Engine:
+    """Return an engine that opens the file for every look: a file that was replaced is then the new one."""
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(str(file))}?mode=ro", uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False
+        )
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN")  # one moment for all statements; it takes no lock of a writer
+
+    return engine
+
+
+def _of_server(url: sa.URL) -> sa.Engine:
+    return sa.create_engine(
+        url,
+        pool_pre_ping=True,
+        isolation_level="REPEATABLE READ",
+        execution_options={"postgresql_readonly": True},
+        connect_args=_PATIENCE if url.get_driver_name().startswith("psycopg") else {},
+    )

@@ -1,0 +1,631 @@
+// The live page.  It asks the server every second for what changed and draws that.
+//
+// All names, options and messages are the user's: they go into the document as text and never as markup.  Plotly reads
+// some markup in labels, so what goes there is escaped.  Points are lists in the order of the parameters, so that no
+// name becomes the key of an object.
+"use strict";
+
+const EVERY = 1000; // milliseconds between two questions
+const MOST_FIDELITIES = 6; // rows in the chart
+const MOST_COLUMNS = 8; // of parameters in a table
+
+const at = (id) => document.getElementById(id);
+
+let shown = null; // what is known of the study on the page: {name, key, event, tag, data, trials, ages}
+let listTag = null;
+const charts = { key: null, timer: null, restsUntil: 0 }; // of which study they are, and when they are drawn again
+let timer = null;
+const problems = { link: null, data: null }; // what the notice says: of the server, of the database or the study
+let asking = 0; // the number of the last question; an answer to an earlier one is not wanted any more
+
+// Words and numbers --------------------------------------------------------------------------------------------------
+
+function make(tag, className, ...inner) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  element.append(...inner.map((part) => (part instanceof Node ? part : document.createTextNode(String(part)))));
+  return element;
+}
+
+function words(value, digits = 6) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value !== "number") return String(value);
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return String(value);
+  return String(Number(value.toPrecision(digits)));
+}
+
+function grouped(value, digits) {
+  const text = words(value, digits);
+  return /^-?\d{5,}$/.test(text) ? text.replace(/\B(?=(\d{3})+$)/g, "\u202f") : text;
+}
+
+function duration(seconds) {
+  const whole = Math.floor(seconds);
+  const two = (n) => String(n).padStart(2, "0");
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+  if (whole < 86400) return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
+  return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
+}
+
+const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+
+function amount(value, unit) {
+  if (value === null || value === undefined) return "not known yet";
+  if (unit === "targets") return `${words(value, 4)} targets`;
+  return unit === "seconds" ? `${grouped(value, 5)} s` : grouped(value, 6);
+}
+
+function label(text, most = 40) {
+  const plain = String(text);
+  const cut = plain.length > most ? `${plain.slice(0, most - 1)}…` : plain;
+  return cut.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("\n", " ");
+}
+
+// Asking -------------------------------------------------------------------------------------------------------------
+
+function wanted() {
+  const hash = location.hash;
+  if (!hash.startsWith("#/")) return null;
+  try {
+    return decodeURIComponent(hash.slice(2));
+  } catch {
+    return null;
+  }
+}
+
+async function ask(address, tag) {
+  const headers = tag ? { "If-None-Match": tag } : {};
+  const answer = await fetch(address, { headers, cache: "no-store", signal: AbortSignal.timeout(15000) });
+  const body = answer.status === 304 ? null : await answer.json().catch(() => null);
+  return { status: answer.status, tag: answer.headers.get("ETag"), body };
+}
+
+async function poll() {
+  clearTimeout(timer);
+  const mine = ++asking;
+  const name = wanted();
+  let pause = EVERY;
+  try {
+    await (name === null ? pollList(mine) : pollStudy(name, mine));
+    if (mine === asking) linked(true);
+  } catch (error) {
+    if (mine === asking) linked(false, error);
+    pause = 2 * EVERY;
+  }
+  if (mine === asking) timer = setTimeout(poll, pause);
+}
+
+async function pollList(mine) {
+  const answer = await ask("api/studies", listTag);
+  if (mine !== asking || answer.status === 304) return;
+  if (answer.status !== 200 || !answer.body) throw new Error(`the server said ${answer.status}`);
+  listTag = answer.tag;
+  drawList(answer.body);
+}
+
+async function pollStudy(name, mine) {
+  if (!shown || shown.name !== name) forget(name);
+  const query = new URLSearchParams({ name });
+  if (shown.key) {
+    query.set("key", shown.key);
+    query.set("since", shown.event);
+  }
+  const answer = await ask(`api/study?${query}`, shown.tag);
+  if (mine !== asking) return;
+  if (answer.status === 304) return age();
+  if (answer.status === 404 || answer.status === 422) return missing(name, answer.body);
+  if (answer.status !== 200 || !answer.body) throw new Error(`the server said ${answer.status}`);
+  shown.tag = answer.tag;
+  take(answer.body);
+}
+
+function forget(name) {
+  shown = { name, key: null, event: 0, tag: null, data: null, wasThere: false, trials: [], ages: [] };
+  at("study").hidden = true;
+}
+
+function take(data) {
+  if (data.key !== shown.key) shown.trials = [];
+  const { number, state, value, told, paid, at_target: target, z } = data.trials;
+  number.forEach((n, i) => {
+    shown.trials[n] = {
+      state: state[i], value: value[i], told: told[i], paid: paid[i], target: target[i], z: z.map((column) => column[i]),
+    };
+  });
+  for (const [n, paidNow] of data.repriced) shown.trials[n].paid = paidNow;
+  const isNew = number.length > 0 || data.key !== shown.key;
+  shown.key = data.key;
+  shown.event = data.event;
+  shown.data = data;
+  drawStudy(isNew);
+}
+
+function linked(isThere, error) {
+  const pill = at("link");
+  pill.textContent = isThere ? "live" : "no connection";
+  pill.className = isThere ? "pill live" : "pill lost";
+  pill.title = isThere ? "" : String(error);
+  tell("link", isThere ? null : "The server does not answer. This page goes on as soon as it does.");
+}
+
+function tell(kind, text) {
+  problems[kind] = text;
+  const said = problems.link ?? problems.data;
+  at("notice").hidden = said === null;
+  at("notice").textContent = said ?? "";
+}
+
+function trouble(text) {
+  tell("data", text ? `${text} This page shows what it knew, and goes on when the database is back.` : null);
+}
+
+function missing(name, body) {
+  const wasThere = shown.wasThere || shown.data !== null;
+  const gone = "This study is not there any more: somebody deleted it. Should it come back, it is shown again.";
+  tell("data", body?.trouble ?? (wasThere ? gone : (body?.error ?? "There is no such study.")));
+  forget(name);
+  isInside(true);
+  shown.wasThere = wasThere;
+  at("list").hidden = true;
+  document.title = "boca";
+}
+
+function isInside(aStudy) {
+  at("place").hidden = aStudy;
+  at("back").hidden = !aStudy;
+}
+
+// The list -----------------------------------------------------------------------------------------------------------
+
+function drawList(data) {
+  at("study").hidden = true;
+  at("list").hidden = false;
+  at("place").textContent = data.place;
+  isInside(false);
+  document.title = "boca: studies";
+  trouble(data.trouble);
+  at("none").hidden = data.studies.length > 0;
+  at("studies").hidden = data.studies.length === 0;
+  const rows = data.studies.map((study) => {
+    const link = make("a", "", study.name);
+    link.href = `#/${encodeURIComponent(study.name)}`;
+    if (study.broken) return [cell(link, "name"), spanning(study.broken, 6)];
+    const share = study.total ? `${words((100 * study.spent) / study.total, 2)} %` : "–";
+    return [
+      cell(link, "name"), cell(study.trials, "num"), cell(study.running, "num"),
+      cell(study.failed, study.failed ? "num failed" : "num"), cell(words(study.best), "num"),
+      cell(share, "num"), cell(new Date(1000 * study.created).toLocaleString(), "num"),
+    ];
+  });
+  fill(at("studies"), ["name", "trials", "running", "failed", "best", "spent", "begun"], rows);
+}
+
+function cell(content, className) {
+  return make("td", className, content);
+}
+
+function spanning(text, columns) {
+  const wide = cell(text, "failed");
+  wide.colSpan = columns;
+  return wide;
+}
+
+function fill(table, heads, rows) {
+  const head = make("tr", "", ...heads.map((text) => {
+    const one = make("th", "", text);
+    one.title = text;
+    return one;
+  }));
+  table.replaceChildren(make("thead", "", head), make("tbody", "", ...rows.map((cells) => make("tr", "", ...cells))));
+}
+
+// A study ------------------------------------------------------------------------------------------------------------
+
+function drawStudy(isNew) {
+  const data = shown.data;
+  at("list").hidden = true;
+  at("study").hidden = false;
+  isInside(true);
+  document.title = `boca: ${data.name}`;
+  trouble(data.trouble);
+  at("name").textContent = data.name;
+  drawAbout(data);
+  drawBest(data);
+  drawAdvice(data);
+  drawMoney(data);
+  drawRunning(data);
+  drawFailures(data);
+  drawLatest(data);
+  if (isNew) soonCharts();
+}
+
+function drawAbout(data) {
+  const { trials, complete, running, failed, at_target: target, queued } = data.counts;
+  const parts = [
+    data.direction === "maximize" ? "maximise" : "minimise", data.strategy, count(trials, "trial"),
+    `${complete} complete (${target} at the target)`, `${running} running`, `${failed} failed`,
+  ];
+  if (queued) parts.push(`${queued} queued`);
+  at("about").textContent = parts.join(" · ");
+}
+
+function point(names, values) {
+  const list = make("dl");
+  names.forEach((one, i) => list.append(make("dt", "", one.name ?? one), make("dd", "", words(values[i], 8))));
+  return list;
+}
+
+function opener(number) {
+  const button = make("button", "trial", number);
+  button.type = "button";
+  button.addEventListener("click", () => openTrial(number));
+  return button;
+}
+
+function drawBest(data) {
+  if (!data.best) {
+    at("best").replaceChildren(make("p", "note", "Nothing has been completed at the target yet."));
+    return;
+  }
+  const value = make("div", "big", words(data.best.value));
+  value.id = "best-value";
+  const note = make("p", "note", "trial ", opener(data.best.number));
+  at("best").replaceChildren(value, note, point(data.parameters, data.best.x));
+}
+
+function drawAdvice(data) {
+  const advice = data.advice;
+  if (!advice) return at("advice").replaceChildren(make("p", "note", "There is nothing to go by before the first result."));
+  const late = advice.is_current ? "" : advice.point ? " · being computed again" : "";
+  if (!advice.point) {
+    const text = advice.words ?? "Being computed …";
+    return at("advice").replaceChildren(make("p", "note", advice.is_current || !advice.words ? text : `${text} (before)`));
+  }
+  const { x, mean, std, verified } = advice.point;
+  const value = make("div", "big", words(mean), " ", make("small", "", `± ${words(std, 2)}`));
+  const note = make("p", "note", (verified ? "was run at the target" : "was not run at the target yet") + late);
+  at("advice").replaceChildren(value, note, point(data.parameters, x));
+}
+
+function drawMoney(data) {
+  const { unit, total, spent, reserved, left, capital, target, is_estimate: rough } = data.money;
+  const about = rough && capital?.unit === "targets" && total !== null ? "about " : "";
+  const big = make("div", "big", amount(spent, unit), " ");
+  const whole = total !== null ? `${about}${amount(total, unit)}` : capital ? `${words(capital.amount)} ${capital.unit}` : null;
+  big.append(make("small", "", whole === null ? "spent" : `spent of ${whole}`));
+  const parts = [big];
+  if (total !== null) {
+    const bar = make("div", "bar");
+    for (const [kind, share] of [["spent", spent], ["reserved", reserved ?? 0]]) {
+      const piece = make("span", kind);
+      piece.style.width = `${Math.max(0, Math.min(100, (100 * share) / total))}%`;
+      bar.append(piece);
+    }
+    parts.push(bar);
+  }
+  const list = make("dl");
+  const line = (kind, name, text) => list.append(make("dt", "", make("span", `key ${kind}`), name), make("dd", "", text));
+  line("spent", "spent", amount(spent, unit));
+  line("reserved", "reserved", amount(reserved, unit));
+  line("left", "left", total === null ? (capital ? "not known yet" : "no end") : `${about}${amount(left, unit)}`);
+  parts.push(list);
+  const notes = [];
+  const one = target === null || unit === "targets" ? "" : `one costs ${rough ? "about " : ""}${amount(target, unit)}`;
+  if (capital?.unit === "targets" && total !== null) notes.push(`The budget is ${words(capital.amount)} targets${one ? `; ${one}` : ""}.`);
+  else if (one) notes.push(`Of queries at the target, ${one}.`);
+  if (notes.length) parts.push(make("p", "note", notes.join(" ")));
+  at("money").replaceChildren(...parts);
+}
+
+function nothing(id, text) {
+  at(id).replaceChildren(make("p", "note", text));
+}
+
+function table(id, heads, rows) {
+  const made = make("table");
+  fill(made, heads, rows);
+  at(id).replaceChildren(make("div", "scroll", made));
+}
+
+function coordinates(data) {
+  const fidelities = data.fidelities.slice(0, MOST_COLUMNS);
+  const parameters = data.parameters.slice(0, MOST_COLUMNS);
+  return {
+    heads: [...fidelities, ...parameters].map((p) => p.name),
+    cells: (row) => [
+      ...fidelities.map((_, i) => cell(words(row.z[i], 5), "num")),
+      ...parameters.map((_, i) => cell(words(row.x[i], 5), "num")),
+    ],
+  };
+}
+
+function drawRunning(data) {
+  at("running-count").textContent = data.counts.running > data.running.length ? `${data.running.length} of ${data.counts.running}` : "";
+  shown.ages = [];
+  if (!data.running.length) return nothing("running", "No trial is out.");
+  const { heads, cells } = coordinates(data);
+  const rows = data.running.map((row) => {
+    const old = cell("", "num");
+    const since = performance.now() - 1000 * row.age;
+    shown.ages.push({ cell: old, since, known: row.is_age_known });
+    old.title = row.is_age_known ? "" : "It was out already when this page's server first looked.";
+    const notes = [];
+    if (row.attempt) notes.push(`attempt ${row.attempt + 1}`);
+    if (row.is_overdue) notes.push("nothing heard of its worker");
+    return [cell(opener(row.number), "num"), old, cell(grouped(row.cost, 5), "num"), ...cells(row), cell(notes.join(", "), "waiting")];
+  });
+  table("running", ["trial", "age", "cost", ...heads, ""], rows);
+  age();
+}
+
+function age() {
+  for (const { cell: old, since, known } of shown.ages) {
+    old.textContent = `${known ? "" : "≥ "}${duration((performance.now() - since) / 1000)}`;
+  }
+}
+
+function drawFailures(data) {
+  const { failed } = data.counts;
+  at("failed-count").textContent = failed > data.failures.length ? `the last ${data.failures.length} of ${failed}` : "";
+  if (!data.failures.length) return nothing("failures", "None.");
+  const { heads, cells } = coordinates(data);
+  const rows = data.failures.map((row) => [
+    cell(opener(row.number), "num"), cell(row.message ?? "", "message failed"), ...cells(row),
+  ]);
+  table("failures", ["trial", "message", ...heads], rows);
+}
+
+function drawLatest(data) {
+  at("find").hidden = data.latest.length === 0;
+  at("number").max = Math.max(data.counts.trials - 1, 0);
+  if (!data.latest.length) return nothing("latest", "No trial has been asked for yet.");
+  const { heads, cells } = coordinates(data);
+  const kinds = { failed: "num failed", running: "num waiting", complete: "num" };
+  const rows = data.latest.map((row) => [
+    cell(opener(row.number), "num"), cell(row.state, kinds[row.state]), cell(words(row.value), "num"),
+    cell(grouped(row.cost, 5), "num"), cell(row.phase, "num"), ...cells(row),
+  ]);
+  table("latest", ["trial", "state", "value", "cost", "phase", ...heads], rows);
+}
+
+// Charts -------------------------------------------------------------------------------------------------------------
+
+function soonCharts() {
+  // thousands of points take a while: then the page rests three times as long, and its words and tables go on
+  clearTimeout(charts.timer);
+  charts.timer = setTimeout(drawCharts, charts.key === shown.key ? charts.restsUntil - performance.now() : 0);
+}
+
+function drawCharts() {
+  clearTimeout(charts.timer);
+  if (!window.Plotly || !shown?.data) return;
+  const began = performance.now();
+  drawProgress(shown.data);
+  drawBought(shown.data);
+  charts.key = shown.key;
+  charts.restsUntil = performance.now() + 3 * (performance.now() - began);
+}
+
+function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+  return { ink: colour("ink"), quiet: colour("quiet"), grid: colour("grid"), line: colour("line"), accent: colour("accent"), soft: colour("soft"), bad: colour("bad"), wait: colour("wait"), card: colour("card") };
+}
+
+function layout(colours, more) {
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: colours.quiet, size: 12, family: "system-ui, sans-serif" },
+    margin: { l: 64, r: 14, t: 8, b: 46 },
+    hovermode: "closest", dragmode: false,
+    hoverlabel: { bgcolor: colours.card, bordercolor: colours.line, font: { color: colours.ink, size: 12 }, align: "left" },
+    showlegend: false,
+    ...more,
+  };
+}
+
+function axis(colours, title, more) {
+  return {
+    title: { text: title, standoff: 10 }, gridcolor: colours.grid, linecolor: colours.line, zeroline: false,
+    tickcolor: colours.line, automargin: true, fixedrange: true, ...more,
+  };
+}
+
+function draw(id, traces, figure) {
+  window.Plotly.react(at(id), traces, figure, { displayModeBar: false });
+  const chart = at(id);
+  if (chart.dataset.listens) return;
+  chart.dataset.listens = "yes";
+  new ResizeObserver(() => fit(chart)).observe(chart.parentElement);
+  chart.on("plotly_click", (event) => {
+    const number = event.points[0]?.customdata;
+    if (Number.isInteger(number)) openTrial(number);
+  });
+}
+
+function fit(chart) {
+  requestAnimationFrame(() => {
+    const isWrong = Math.abs((chart._fullLayout?.width ?? 0) - chart.clientWidth) > 1;
+    if (chart.clientWidth > 0 && isWrong) window.Plotly.Plots.resize(chart);
+  });
+}
+
+function toggle(id, isThere, text) {
+  at(id).hidden = !isThere;
+  at(id).previousElementSibling.hidden = !isThere; // its legend
+  at(`no-${id}`).hidden = isThere;
+  at(`no-${id}`).textContent = text;
+}
+
+function course(data) {
+  // what was observed at the target, and the best of it, against what was spent when it came
+  const better = data.direction === "maximize" ? (a, b) => a > b : (a, b) => a < b;
+  const finished = shown.trials.map((trial, number) => ({ ...trial, number })).filter((t) => t.state !== "running");
+  finished.sort((a, b) => a.told - b.told);
+  const seen = { x: [], y: [], number: [] };
+  const best = { x: [], y: [] };
+  let spent = 0;
+  let top = null;
+  for (const trial of finished) {
+    spent += trial.paid;
+    if (trial.state !== "complete" || !trial.target) continue;
+    seen.x.push(spent);
+    seen.y.push(trial.value);
+    seen.number.push(trial.number);
+    if (top === null || better(trial.value, top)) {
+      top = trial.value;
+      best.x.push(spent);
+      best.y.push(top);
+    }
+  }
+  if (top !== null) {
+    best.x.push(spent);
+    best.y.push(top);
+  }
+  return { seen, best, spent };
+}
+
+function drawProgress(data) {
+  const { seen, best, spent } = course(data);
+  toggle("progress", seen.x.length > 0, "Nothing has been completed at the target yet.");
+  if (!seen.x.length) return;
+  const colours = theme();
+  const unit = { cost: "cost units", seconds: "seconds", targets: "targets" }[data.money.unit];
+  const end = Math.max(data.money.total ?? 0, spent) || 1;
+  const traces = [
+    { x: best.x, y: best.y, mode: "lines", name: "best so far", line: { shape: "hv", color: colours.accent, width: 2 }, hoverinfo: "skip" },
+    {
+      x: seen.x, y: seen.y, mode: "markers", name: "results at the target", customdata: seen.number,
+      marker: { color: colours.accent, size: 6, opacity: 0.55 }, hoverinfo: "text",
+      text: seen.number.map((n, i) => `trial ${n}<br>value ${words(seen.y[i])}<br>spent ${words(seen.x[i])}`),
+    },
+  ];
+  draw("progress", traces, layout(colours, {
+    height: 340,
+    xaxis: axis(colours, `spent (${unit})`, { range: [0, 1.02 * end] }),
+    yaxis: axis(colours, `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`),
+  }));
+}
+
+function drawBought(data) {
+  const fidelities = data.fidelities.slice(0, MOST_FIDELITIES);
+  const isThere = fidelities.length > 0 && shown.trials.length > 0;
+  toggle("bought", isThere, fidelities.length ? "No trial has been asked for yet." : "This study has no fidelities: every trial is at the target.");
+  if (!isThere) return;
+  const colours = theme();
+  const kinds = [
+    ["below the target", (t) => t.state === "complete" && !t.target, { color: colours.soft, size: 6 }],
+    ["at the target", (t) => t.state === "complete" && t.target, { color: colours.accent, size: 7 }],
+    ["failed", (t) => t.state === "failed", { color: colours.bad, size: 7, symbol: "x" }],
+    ["running", (t) => t.state === "running", { color: colours.wait, size: 8, symbol: "circle-open", line: { width: 2 } }],
+  ];
+  const gap = 0.12 / fidelities.length;
+  const height = (1 - gap * (fidelities.length - 1)) / fidelities.length;
+  const traces = [];
+  const figure = layout(colours, {
+    height: Math.max(340, 150 * fidelities.length + 60), shapes: [],
+    xaxis: axis(colours, "trial", { anchor: fidelities.length > 1 ? `y${fidelities.length}` : "y", range: [-1, Math.max(shown.trials.length, 10)], tickformat: "d" }),
+  });
+  fidelities.forEach((fidelity, j) => {
+    const suffix = j === 0 ? "" : String(j + 1);
+    const codes = fidelity.kind === "choice" ? fidelity.choices : null;
+    const place = (value) => (codes ? codes.indexOf(value) : value);
+    figure[`yaxis${suffix}`] = vertical(colours, fidelity, 1 - j * (height + gap), height);
+    const target = place(data.target[j]);
+    figure.shapes.push({
+      type: "line", layer: "below", xref: "paper", x0: 0, x1: 1, yref: `y${suffix}`, y0: target, y1: target,
+      line: { color: colours.quiet, width: 1, dash: "dot" },
+    });
+    for (const [name, holds, marker] of kinds) {
+      const chosen = shown.trials.map((trial, number) => ({ trial, number })).filter(({ trial }) => holds(trial));
+      if (!chosen.length) continue;
+      traces.push({
+        x: chosen.map((c) => c.number), y: chosen.map((c) => place(c.trial.z[j])), yaxis: `y${suffix}`,
+        mode: "markers", name, marker, customdata: chosen.map((c) => c.number),
+        hoverinfo: "text", text: chosen.map(({ trial, number }) => hover(data, trial, number)),
+      });
+    }
+  });
+  draw("bought", traces, figure);
+}
+
+function hover(data, trial, number) {
+  const lines = data.fidelities.slice(0, MOST_FIDELITIES).map((f, i) => `${label(f.name, 24)} ${label(words(trial.z[i], 5), 24)}`);
+  return [`trial ${number}, ${trial.state}`, ...lines, `value ${words(trial.value)}`].join("<br>");
+}
+
+function vertical(colours, fidelity, top, height) {
+  const domain = [Math.max(top - height, 0), Math.min(top, 1)];
+  const title = label(fidelity.name, 22);
+  if (fidelity.kind === "choice") {
+    const codes = fidelity.choices.map((_, i) => i);
+    return axis(colours, title, {
+      domain, tickvals: codes, ticktext: fidelity.choices.map((c) => label(words(c), 16)), range: [-0.6, codes.length - 0.4],
+    });
+  }
+  const scale = fidelity.log ? Math.log10 : (v) => v;
+  const [low, high] = [scale(fidelity.low), scale(fidelity.high)];
+  const edge = 0.07 * (high - low);
+  return axis(colours, title, { domain, type: fidelity.log ? "log" : "linear", range: [low - edge, high + edge], nticks: 5 });
+}
+
+// One trial ----------------------------------------------------------------------------------------------------------
+
+async function openTrial(number) {
+  const detail = at("detail");
+  detail.replaceChildren(make("h3", "", `Trial ${number}`), make("p", "note", "Being read …"));
+  if (!at("trial").open) at("trial").showModal();
+  try {
+    const answer = await ask(`api/trial?${new URLSearchParams({ name: shown.name, number })}`);
+    if (answer.status !== 200) throw new Error(answer.body?.error ?? `the server said ${answer.status}`);
+    detail.replaceChildren(...describe(answer.body));
+  } catch (error) {
+    detail.replaceChildren(make("h3", "", `Trial ${number}`), make("p", "note failed", error.message));
+  }
+}
+
+function describe(trial) {
+  const parts = [make("h3", "", `Trial ${trial.number} · ${trial.state}`)];
+  parts.push(make("p", "note", trial.why.reason ?? ""));
+  if (trial.message) parts.push(make("pre", "failed", trial.message));
+  const facts = [["value", trial.value], ["cost", trial.cost], ["seconds", trial.seconds], ["noise", trial.noise], ["seconds to choose", trial.overhead], ["phase", trial.phase]].filter(([, v]) => v !== null);
+  if (trial.attempt) facts.push(["attempt", trial.attempt + 1]);
+  parts.push(point(facts.map(([name]) => name), facts.map(([, value]) => value)));
+  parts.push(make("h2", "", "x"), point(trial.parameters, trial.x));
+  if (trial.fidelities.length) parts.push(make("h2", "", `z${trial.at_target ? ", the target" : ""}`), point(trial.fidelities, trial.z));
+  const why = Object.entries(trial.why).filter(([name]) => name !== "reason" && name !== "phase");
+  if (why.length) parts.push(make("h2", "", "Why"), point(why.map(([name]) => name), why.map(([, value]) => plain(value))));
+  if (trial.output) parts.push(make("h2", "", trial.is_cut ? "The end of what it printed" : "What it printed"), make("pre", "", trial.output));
+  return parts;
+}
+
+function plain(value) {
+  if (value === null || typeof value !== "object") return value;
+  const short = (_, inner) => (typeof inner === "number" ? Number(inner.toPrecision(6)) : inner);
+  return JSON.stringify(value, short, 1).replace(/\s*\n\s*/g, " ");
+}
+
+// Begin --------------------------------------------------------------------------------------------------------------
+
+if (new URLSearchParams(location.search).has("token")) {
+  history.replaceState(null, "", location.pathname + location.hash); // the cookie has it now
+}
+addEventListener("hashchange", () => {
+  listTag = null;
+  if (at("trial").open) at("trial").close();
+  shown = null;
+  tell("data", null);
+  poll();
+});
+addEventListener("visibilitychange", () => {
+  if (!document.hidden) poll();
+});
+addEventListener("load", drawCharts); // Plotly is large and comes last
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
+at("close").addEventListener("click", () => at("trial").close());
+at("find").addEventListener("submit", (event) => {
+  event.preventDefault();
+  openTrial(Number(at("number").value));
+});
+poll();

@@ -1,0 +1,187 @@
+"""What the page is told, as JSON.
+
+Points are lists in the order of the parameters, never objects by name: names are the user's, and a program of a
+browser has names of its own.  Of trials go columns, and only of those that changed; the rest is small.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from boca.dashboard.advice import Advice
+from boca.dashboard.watch import Broken, Study, World
+from boca.space import Choice, Int, Parameter, Point
+from boca.trial import Trial
+
+_LATEST = 12  # trials in the table; any other is shown when somebody asks for its number
+_FAILURES = 12
+_RUNNING = 200
+_MESSAGE = 400  # characters of a message in a table
+_OUTPUT = 20_000  # characters of what an evaluation printed, from its end
+
+
+def listing(world: World, trouble: str | None, place: str) -> dict[str, Any]:
+    """Return all studies, a line each."""
+    return {
+        "place": place,
+        "trouble": trouble,
+        "studies": [_line(study) for study in world.studies.values()],
+    }
+
+
+def _line(study: Study | Broken) -> dict[str, Any]:
+    line: dict[str, Any] = {"name": study.row.name, "created": study.row.created}
+    if isinstance(study, Broken):
+        return line | {"broken": study.reason}
+    return line | {
+        "broken": None,
+        **_counts(study),
+        "best": None if study.best is None else study.best.value,
+        "direction": study.problem.direction,
+        "spent": study.money.spent,
+        "total": study.money.total,
+    }
+
+
+def study(shown: Study, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
+    """Return a study with the trials that changed after an event."""
+    problem, money = shown.problem, shown.money
+    best = shown.best
+    return {
+        "name": shown.row.name,
+        "key": shown.row.key,
+        "event": shown.event,
+        "trouble": trouble,
+        "created": shown.row.created,
+        "direction": problem.direction,
+        "strategy": _strategy(shown.spec["strategy"]),
+        "parameters": _parameters(problem.space),
+        "fidelities": _parameters(problem.fidelity),
+        "target": list(problem.target.values()),
+        "counts": _counts(shown),
+        "money": {
+            "unit": money.unit,
+            "capital": shown.spec["budget"],
+            "total": money.total,
+            "spent": money.spent,
+            "reserved": money.reserved,
+            "left": money.left,
+            "target": money.target.amount,
+            "is_estimate": money.target.is_estimate,
+        },
+        "best": None if best is None else {"number": best.number, "value": best.value, "x": _values(best.x)},
+        "advice": _advised(shown, advice),
+        "running": [_running(shown, trial) for trial in shown.history.running[:_RUNNING]],
+        "failures": [_row(t) for t in shown.history.finished if t.state == "failed"][: -_FAILURES - 1 : -1],
+        "latest": [_row(trial) for trial in reversed(shown.history[-_LATEST:])],
+        "trials": _columns(shown, since),
+        "repriced": [[t.number, money.paid(t)] for t in shown.history if money.may_change(t)],
+    }
+
+
+def trial(shown: Study, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one trial with all its reasons and the end of what it printed."""
+    output = heavy["output"]
+    return {
+        **_row(one),
+        "message": one.reason,
+        "noise": one.noise,
+        "overhead": one.overhead,
+        "at_target": shown.problem.is_target(one.z),
+        "parameters": list(shown.problem.space),
+        "fidelities": list(shown.problem.fidelity),
+        "why": heavy["why"],
+        "output": None if output is None else output[-_OUTPUT:],
+        "is_cut": output is not None and len(output) > _OUTPUT,
+    }
+
+
+def _counts(study: Study) -> dict[str, int]:
+    history = study.history
+    complete, running = len(history.complete), len(history.running)
+    failed = len(history) - complete - running
+    return {
+        "trials": len(history),
+        "complete": complete,
+        "running": running,
+        "failed": failed,
+        "at_target": sum(study.problem.is_target(t.z) for t in history.complete),
+        "queued": study.queued,
+    }
+
+
+def _strategy(stored: Any) -> str:
+    named = stored["type"] if isinstance(stored, Mapping) and "type" in stored else stored
+    return str(named).rpartition(".")[2]
+
+
+def _parameters(space: Mapping[str, Parameter]) -> list[dict[str, Any]]:
+    return [{"name": name, **_described(parameter)} for name, parameter in space.items()]
+
+
+def _described(parameter: Parameter) -> dict[str, Any]:
+    if isinstance(parameter, Choice):
+        return {"kind": "choice", "choices": list(parameter.choices), "log": False}
+    kind = "int" if isinstance(parameter, Int) else "float"
+    return {"kind": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log}
+
+
+def _values(point: Point) -> list[Any]:
+    return list(point.values())
+
+
+def _advised(shown: Study, advice: Advice | None) -> dict[str, Any] | None:
+    """Return the recommendation and whether results have come since; None before the first result."""
+    if not shown.history.complete:
+        return None
+    if advice is None:
+        return {"is_current": False, "point": None, "words": None}
+    return {"is_current": advice.told >= shown.told, "point": advice.point, "words": advice.words}
+
+
+def _running(shown: Study, trial: Trial) -> dict[str, Any]:
+    sight = shown.sights.get(trial.number)
+    return _row(trial) | {
+        "age": 0.0 if sight is None else max(time.time() - sight.since, 0.0),
+        "is_age_known": sight is not None and sight.is_begin,
+        "is_overdue": trial.number in shown.overdue,
+    }
+
+
+def _row(trial: Trial) -> dict[str, Any]:
+    return {
+        "number": trial.number,
+        "state": trial.state,
+        "value": trial.value,
+        "cost": trial.cost,
+        "seconds": trial.seconds,
+        "phase": trial.phase,
+        "attempt": trial.attempt,
+        "message": None if trial.reason is None else _cut(trial.reason),
+        "x": _values(trial.x),
+        "z": _values(trial.z),
+    }
+
+
+def _columns(shown: Study, since: int) -> dict[str, Sequence[Any]]:
+    changed = [t for t, event in zip(shown.history, shown.events, strict=True) if event > since]
+    return {
+        "number": [t.number for t in changed],
+        "state": [t.state for t in changed],
+        "value": [t.value for t in changed],
+        "told": [t.told for t in changed],
+        "paid": [shown.money.paid(t) for t in changed],
+        "at_target": [shown.problem.is_target(t.z) for t in changed],
+        "z": _transposed((_values(t.z) for t in changed), len(shown.problem.fidelity)),
+    }
+
+
+def _transposed(points: Iterable[Sequence[Any]], width: int) -> list[list[Any]]:
+    rows = list(points)
+    return [[row[j] for row in rows] for j in range(width)]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MESSAGE else f"{text[:_MESSAGE]} …"

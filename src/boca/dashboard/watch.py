@@ -1,0 +1,202 @@
+"""A thread that keeps up with a database: requests are answered from what it read last, and do not wait for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import sqlalchemy as sa
+
+from boca import spec as specs
+from boca.dashboard.money import Money
+from boca.dashboard.reading import Reader, Row
+from boca.errors import BocaError, StorageFailed
+from boca.problem import Problem
+from boca.trial import History, Trial
+
+log = logging.getLogger("boca")
+
+_SILENCE = 20.0  # seconds
+EVERY = 0.5  # seconds between two looks: with a page that asks every second, news are there within two
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Since when a trial has been seen running; when it began is not stored, so that may be longer ago."""
+
+    attempt: int
+    since: float
+    is_begin: bool
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as it was read last."""
+
+    row: Row
+    spec: Mapping[str, Any]
+    problem: Problem
+    history: History = field(default_factory=History)
+    events: tuple[int, ...] = ()  # of the last change to each trial
+    event: int = 0
+    queued: int = 0
+    sights: Mapping[int, Sight] = field(default_factory=dict)
+    overdue: frozenset[int] = frozenset()  # running trials whose holder has not been heard of in time
+    version: int = 0
+
+    @cached_property
+    def told(self) -> int:
+        """The event of the last result: what a recommendation depends on."""
+        return max((t.told or 0 for t in self.history), default=0)
+
+    @cached_property
+    def money(self) -> Money:
+        return Money(self.spec, self.problem, self.history)
+
+    @cached_property
+    def best(self) -> Trial | None:
+        return self.history.best(self.problem)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A study that is there and cannot be understood, with the reason."""
+
+    row: Row
+    reason: str
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class World:
+    """All studies at one moment, or rather at the last one at which the database could be read."""
+
+    studies: Mapping[str, Study | Broken] = field(default_factory=dict)  # by name
+    trouble: str | None = None
+    version: int = 0
+
+
+class Watcher:
+    """Reads what changed, again and again; `world` is replaced as a whole, never changed."""
+
+    def __init__(self, reader: Reader, *, only: str | None = None) -> None:
+        self.reader = reader
+        self.world = World()
+        self._only = only  # the one study to look at; None: all of them
+        self._versions = 0
+        self._saw = False  # whether the last look saw something: then what is new began after it
+        self._looked = time.monotonic()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="boca-watch", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+        self.reader.close()
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with the database right now; a look that does not return is something wrong."""
+        if self._thread is not None and time.monotonic() - self._looked > _SILENCE:
+            return f"The database has not answered for {_SILENCE:.0f} seconds."
+        return self.world.trouble
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.look()
+            self._stop.wait(EVERY)
+
+    def look(self) -> None:
+        """Take in what changed; what goes wrong is told on the page, and the next look may find it mended."""
+        before = self.world
+        try:
+            studies = self.reader.read(self._studies)
+            trouble = None
+        except StorageFailed as error:
+            studies, trouble = dict(before.studies), str(error)
+        except Exception as error:  # a page that stands still without a word would be worse
+            log.exception("The live page could not read the database.")
+            studies, trouble = dict(before.studies), f"The database cannot be read: {error!r}"
+        self._looked = time.monotonic()
+        self._saw = trouble is None
+        if studies != before.studies or trouble != before.trouble or list(studies) != list(before.studies):
+            self.world = World(studies, trouble, self._next())
+
+    def _next(self) -> int:
+        self._versions += 1
+        return self._versions
+
+    def _studies(self, connection: sa.Connection) -> dict[str, Study | Broken]:
+        queues = self.reader.queues(connection)
+        return {
+            row.name: self._study(connection, row, queues.get(row.id, 0))
+            for row in self.reader.rows(connection)
+            if self._only in (None, row.name)
+        }
+
+    def _study(self, connection: sa.Connection, row: Row, queued: int) -> Study | Broken:
+        known = self.world.studies.get(row.name)
+        if isinstance(known, Broken) and known.row == row:
+            return known
+        try:
+            if not isinstance(known, Study) or known.row.key != row.key:
+                known = self._begun(row)
+            elif known.row.spec != row.spec:  # a wider budget
+                new = self._begun(row)
+                known = replace(known, row=row, spec=new.spec, problem=new.problem, version=new.version)
+            return self._refreshed(connection, known, row, queued)
+        except (StorageFailed, sa.exc.DBAPIError):
+            raise
+        except Exception as error:
+            words = str(error) if isinstance(error, BocaError) else repr(error)
+            return Broken(row, f"The study cannot be understood: {words}", self._next())
+
+    def _begun(self, row: Row) -> Study:
+        spec = json.loads(row.spec)
+        return Study(row, spec, specs.problem_of(spec), version=self._next())
+
+    def _refreshed(self, connection: sa.Connection, known: Study, row: Row, queued: int) -> Study:
+        """Return the study with what changed since; itself where nothing did."""
+        trials, events, event = list(known.history), list(known.events), known.event
+        changed = self.reader.changed(connection, row.id, event) if row.event > event else []
+        for of_trial, trial in changed:
+            if trial.number < len(trials):
+                trials[trial.number], events[trial.number] = trial, of_trial
+            else:
+                trials.append(trial)
+                events.append(of_trial)
+            event = max(event, of_trial)
+        history = History(trials) if changed else known.history
+        running = [t.number for t in history.running]
+        leases = self.reader.leases(connection, row.id, running) if running else {}
+        overdue = frozenset(number for number, until in leases.items() if until is not None and until < time.time())
+        if not changed and overdue == known.overdue and queued == known.queued and known.row == row:
+            return known
+        return Study(
+            *(row, known.spec, known.problem, history, tuple(events), event, queued),
+            sights=_sights(history, known.sights, is_begin=self._saw),
+            overdue=overdue,
+            version=self._next(),
+        )
+
+
+def _sights(history: History, before: Mapping[int, Sight], *, is_begin: bool) -> dict[int, Sight]:
+    """Return since when each running trial has been seen in this attempt."""
+    now = time.time()
+    sights = {}
+    for trial in history.running:
+        known = before.get(trial.number)
+        same = known is not None and known.attempt == trial.attempt
+        sights[trial.number] = known if known and same else Sight(trial.attempt, now, is_begin)
+    return sights

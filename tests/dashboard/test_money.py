@@ -1,0 +1,111 @@
+"""The books of the page are those of the optimiser, which has the cost function."""
+
+from __future__ import annotations
+
+import pytest
+
+from boca import Float, Int, Problem, Space, seconds, targets
+from dashboard.conftest import PROBLEM, begin
+
+MEASURED = Problem(Space(a=Float(0, 1)), Space(n=Int(1, 10)))
+
+
+def drive(study, trials, out=1):
+    for _ in range(trials):
+        trial = study.ask()
+        study.tell(trial, trial.x["a"], seconds=0.1 * trial.z.get("n", 1))
+    if out:
+        study.ask(out)
+    return study
+
+
+def test_a_declared_cost_is_what_trials_say(url, page_of):
+    study = begin(url, budget=targets(20))
+    study.add({"a": 0.5, "kind": "flat"}, None, 1.0, cost=10.0)  # brought along, not charged
+    study.fail(study.ask(), "it broke")
+    drive(study, 6, out=2)
+    money = page_of(url).study()["money"]
+    assert money["unit"] == "cost"
+    assert money["spent"] == pytest.approx(study.budget.spent)
+    assert money["reserved"] == pytest.approx(study.budget.reserved)
+    assert money["total"] == pytest.approx(study.budget.total)
+    assert money["left"] == pytest.approx(study.budget.left)
+    assert money["target"] == 10
+    assert not money["is_estimate"]
+
+
+def test_the_price_of_a_target_that_was_never_bought_is_an_estimate(url, page_of):
+    study = begin(url, budget=targets(20))
+    for n, m in [(2, 0.2), (5, 0.5), (8, 0.9), (9, 0.3)]:
+        study.add({"a": 0.5, "kind": "flat"}, {"n": n, "m": m}, 1.0)
+    money = page_of(url).study()["money"]
+    assert money["is_estimate"]
+    assert money["target"] == pytest.approx(PROBLEM.target_cost, rel=0.3)
+
+
+def test_a_learned_cost_is_the_one_of_the_optimiser(url, page_of):
+    study = begin(url, problem=MEASURED, budget=targets(20))
+    study.fail(study.ask(), "before anything was measured")
+    page = page_of(url)
+    early = page.study()
+    assert early["money"]["unit"] == "targets"
+    assert early["money"]["spent"] == pytest.approx(study.budget.spent)
+    drive(study, 5, out=2)
+    page.look()
+    answer = page.study()
+    money = answer["money"]
+    assert money["unit"] == "seconds"
+    assert money["is_estimate"]
+    for name in ("spent", "reserved", "total", "left"):
+        assert money[name] == pytest.approx(getattr(study.budget, name)), name
+    paid = dict(zip(answer["trials"]["number"], answer["trials"]["paid"], strict=True)) | dict(answer["repriced"])
+    assert sum(paid.values()) == pytest.approx(study.budget.spent)
+    assert [number for number, _ in answer["repriced"]] == [0]
+
+
+def test_what_nobody_measured_is_priced_again_without_being_told_again(url, page_of):
+    study = begin(url, problem=MEASURED, budget=targets(20))
+    study.fail(study.ask(), "before anything was measured")
+    page = page_of(url)
+    before = page.study()
+    drive(study, 2, out=0)
+    page.look()
+    after = page.study(key=before["key"], since=before["event"])
+    assert 0 not in after["trials"]["number"]
+    assert [number for number, _ in after["repriced"]] == [0]
+    assert after["repriced"] != before["repriced"]
+
+
+def test_seconds_count_the_time_to_choose_too(url, page_of):
+    study = begin(url, problem=MEASURED, budget=seconds(60))
+    study.ask()
+    page = page_of(url)
+    early = page.study()["money"]
+    assert (early["unit"], early["total"], early["spent"], early["reserved"]) == ("seconds", 60, 0, None)
+    drive(study, 5)
+    page.look()
+    money = page.study()["money"]
+    assert money["spent"] == pytest.approx(study.spent)
+    budget = study.budget
+    rate = 60 / budget.total
+    assert money["reserved"] == pytest.approx(budget.reserved * rate)
+    assert money["left"] == pytest.approx(budget.left * rate)
+
+
+def test_seconds_as_a_plain_number_are_not_known_before_one_is_measured(url, page_of):
+    study = begin(url, problem=MEASURED, budget=30.0)
+    study.fail(study.ask(), "it broke")
+    study.ask()
+    page = page_of(url)
+    money = page.study()["money"]
+    assert (money["unit"], money["total"], money["spent"], money["reserved"]) == ("seconds", 30, 0, None)
+    drive(study, 3, out=0)
+    page.look()
+    assert page.study()["money"]["spent"] == pytest.approx(study.budget.spent)
+
+
+def test_a_study_without_a_budget_has_no_end(url, page_of):
+    study = drive(begin(url, budget=None), 2, out=0)
+    money = page_of(url).study()["money"]
+    assert (money["total"], money["left"], money["capital"]) == (None, None, None)
+    assert money["spent"] == pytest.approx(study.spent)

@@ -1,0 +1,194 @@
+"""Looking at a database leaves it as it was, and survives what happens to it."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+
+import pytest
+import sqlalchemy as sa
+
+from boca.dashboard import watch
+from boca.dashboard.reading import Reader
+from boca.errors import InvalidInput, StorageFailed
+from dashboard.conftest import begin, run
+from storage import postgres
+
+
+def fingerprint(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_file_that_is_not_there_is_an_error_and_stays_so(tmp_path):
+    reader = Reader(f"sqlite:///{tmp_path}/none.db")
+    with pytest.raises(StorageFailed, match=r"there is no file .*none\.db"):
+        reader.read(lambda c: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_in_memory_cannot_be_looked_at():
+    with pytest.raises(InvalidInput, match="must name a file"):
+        Reader("sqlite://")
+
+
+def test_a_database_without_tables_gets_none(tmp_path):
+    path = tmp_path / "empty.db"
+    path.touch()
+    with pytest.raises(StorageFailed, match="no tables"):
+        Reader(f"sqlite:///{path}").read(lambda c: None)
+    assert path.read_bytes() == b""
+
+
+def test_something_else_than_a_database_is_said_to_be_unreadable(tmp_path):
+    path = tmp_path / "photo.db"
+    path.write_bytes(b"JFIF" * 1000)
+    with pytest.raises(StorageFailed, match="not a database"):
+        Reader(f"sqlite:///{path}").read(lambda c: None)
+
+
+@pytest.mark.parametrize(("version", "words"), [(0, "older boca"), (99, "newer boca")])
+def test_tables_of_another_version_are_left_alone(tmp_path, url, version, words):
+    begin(url).storage.close()
+    path = tmp_path / "study.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE boca_meta SET version = ?", (version,))
+    connection.close()
+    before = fingerprint(path)
+    with pytest.raises(StorageFailed, match=words):
+        Reader(url).read(lambda c: None)
+    assert fingerprint(path) == before
+
+
+@pytest.mark.parametrize("journal", ["WAL", "DELETE"])
+def test_looking_changes_no_byte(tmp_path, url, page_of, journal):
+    study = run(begin(url), 4)
+    study.storage.close()
+    path = tmp_path / "study.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal}")  # the library would switch DELETE back
+    connection.close()
+    before = fingerprint(path)
+    page = page_of(url)
+    assert page.study()["counts"]["trials"] == 4
+    assert page.get("/api/trial?name=bowl&number=1").status_code == 200
+    page.look()
+    assert fingerprint(path) == before
+    if journal == "DELETE":  # a write-ahead log has its two files, which SQLite needs to read it
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["study.db"]
+
+
+def test_a_write_through_the_reader_is_refused_by_the_database(url):
+    begin(url)
+    with pytest.raises(StorageFailed, match="readonly"):
+        Reader(url).read(lambda c: c.execute(sa.text("DELETE FROM boca_studies")))
+
+
+def test_a_writer_neither_waits_for_the_page_nor_makes_it_wait(tmp_path, url, page_of):
+    study = begin(url)
+    page = page_of(url)
+    writer = sqlite3.connect(tmp_path / "study.db", timeout=0, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    page.look()
+    assert page.watcher.world.trouble is None
+    writer.execute("ROLLBACK")
+    with page.watcher.reader._engine.connect() as reading:
+        reading.execute(sa.text("SELECT * FROM boca_studies")).all()  # in the middle of a look
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE boca_studies SET created = created + 1")
+        writer.execute("COMMIT")
+    writer.close()
+    study.ask()
+    page.look()
+    assert page.study()["counts"]["trials"] == 1
+
+
+def test_a_path_with_signs_of_a_url_in_it_is_found(tmp_path, page_of):
+    folder = tmp_path / "a b#c%d"
+    folder.mkdir()
+    url = f"sqlite:///{folder}/e?f.db".replace("%", "%25").replace("?", "%3F")
+    begin(url)
+    assert page_of(url).study()["counts"]["trials"] == 0
+
+
+def test_a_database_that_goes_away_is_told_and_one_that_comes_back_is_shown(tmp_path, url, page_of):
+    study = run(begin(url), 3)
+    page = page_of(url)
+    known = page.get("/api/study?name=bowl")
+    study.storage.close()
+    path = tmp_path / "study.db"
+    path.rename(tmp_path / "away.db")
+    page.look()
+    told = page.get("/api/study?name=bowl", headers={"If-None-Match": known.headers["etag"]})
+    assert told.status_code == 200
+    assert "there is no file" in told.json()["trouble"]
+    assert told.json()["counts"]["trials"] == 3  # what is known stays
+    assert "there is no file" in page.get("/api/studies").json()["trouble"]
+    assert page.get("/api/trial?name=bowl&number=0").status_code == 503
+    (tmp_path / "away.db").rename(path)
+    page.look()
+    assert page.study()["trouble"] is None
+    run(begin(url), 1)
+    page.look()
+    assert page.study()["counts"]["trials"] == 4
+
+
+def test_a_file_that_was_replaced_is_the_new_one(tmp_path, url, page_of):
+    run(begin(url), 3).storage.close()
+    page = page_of(url)
+    assert page.study()["counts"]["trials"] == 3
+    for part in tmp_path.glob("study.db*"):
+        part.unlink()
+    run(begin(url, seed=5), 1)
+    page.look()
+    assert page.study()["counts"]["trials"] == 1
+
+
+def test_a_database_that_falls_silent_is_told(url, page_of, monkeypatch):
+    begin(url)
+    page = page_of(url)
+    with page.client:
+        assert page.get("/api/studies").json()["trouble"] is None
+        tag = page.get("/api/studies").headers["etag"]
+        monkeypatch.setattr(watch, "_SILENCE", -1.0)
+        assert "has not answered" in page.get("/api/studies", headers={"If-None-Match": tag}).json()["trouble"]
+        assert "has not answered" in page.study()["trouble"]
+
+
+def test_the_thread_keeps_up_by_itself(url, page_of):
+    study = begin(url)
+    page = page_of(url)
+    with page.client:  # begins and ends the thread
+        study.ask()
+        for _ in range(100):
+            if page.study()["counts"]["trials"] == 1:
+                break
+            page.watcher._stop.wait(0.05)
+        assert page.study()["counts"]["trials"] == 1
+    assert not page.watcher._thread.is_alive()
+
+
+@pytest.fixture
+def server():
+    yield postgres.server()
+    postgres.remove()
+
+
+def test_postgres_is_read_in_a_transaction_that_may_not_write(server, page_of):
+    url = server.fresh()
+    study = run(begin(url), 3)
+    page = page_of(url)
+    assert page.study()["counts"]["trials"] == 3
+    with pytest.raises(StorageFailed, match="read-only transaction"):
+        page.watcher.reader.read(lambda c: c.execute(sa.text("DELETE FROM boca_studies")))
+    study.ask()
+    page.look()
+    assert page.study()["trials"]["number"] == [0, 1, 2, 3]
+    server.stop()
+    page.look()
+    assert page.watcher.world.trouble is not None
+    server.start()
+    page.look()
+    page.look()  # the first one may find a connection that is gone
+    assert page.watcher.world.trouble is None
+    assert page.study()["counts"]["trials"] == 4
+    study.storage.close()
