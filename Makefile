@@ -15,7 +15,7 @@ export BOCA_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports unit test-slow test-faults bench paper overhead oracle clean
+.PHONY: help demo test lint types imports unit test-slow test-faults docs bench paper overhead oracle clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -54,6 +54,9 @@ test-slow: $(VENV)/.dev      ## the tests that take minutes
 
 test-faults: $(VENV)/.dev    ## many kills, full disks, servers that go away (BOCA_FAULTS=500: so many kills)
 	$(BIN)/python -m pytest -n 2 -m faults
+
+docs: $(VENV)/.dev           ## the documentation, as a site in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 bench: $(VENV)/.dev          ## simple regret of every method on the synthetic problems (hours)
 	$(BIN)/boca bench run --out bench-results

@@ -1,9 +1,11 @@
-"""The demo runs to its end, says what it should, and leaves a picture."""
+"""The examples run to their end and say what they should; the demo leaves a picture."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,42 @@ def test_a_quality_that_was_never_seen_has_no_cost(digits):
     for cell in digits.compare(runs, 0.9).columns[1].cells:  # the seed, the median
         assert re.fullmatch(r"2\.0 \(2\d\.\d s\)", cell)
     assert list(digits.compare(runs, 0.95).columns[1].cells) == ["not within its budget"] * 2
+
+
+# The short ones -----------------------------------------------------------------------------------------------------
+
+SAYS = {  # what a script says, with the budget that it is given here
+    "pipeline": ("2", r"Best pipeline at the target: 0\.\d{4} .*\n.*scaler (standard|range), gamma \S+, alpha"),
+    "network": (
+        "1",
+        r"<- the target\n\nBest network: loss \d\.\d{4} with units .*\n\d+ networks for the price of [01]\.\d ",
+    ),
+    "heat": ("1.5", r"conductivity +0\.\d{4} +0\.0210\n.*\n.*\n\d+ simulations for the price of 1\.[0-5] "),
+    "command": (
+        "3",
+        r"# with all of it, 3 targets.*\n(?s:.*)The shot: \d+\.\d degrees, .* lands at .*\nawk ran \d+ times",
+    ),
+    "cluster": (
+        "1.5",
+        r"2 workers .*\nOrder \d+ when \d+ are left: a profit of .*\n.* which is (1\.[0-5]|0\.\d) times",
+    ),
+    "strategy": ("1.2", r"keeps the contract.*\n.*\n +RandomSearch .*\n +Promote .*\n +Boca +median \S+\n"),
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_an_example_says_what_it_found_and_what_it_cost(name, tmp_path):
+    budget, says = SAYS[name]
+    script = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py"), budget]
+    done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert re.search(says, done.stdout), done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_examples_are_short_and_the_readme_names_them_all():
+    scripts = {path.stem: path.read_text(encoding="utf-8") for path in EXAMPLES.glob("*.py")}
+    assert set(scripts) == {"digits", *SAYS}
+    assert all(len(text.splitlines()) <= 60 for name, text in scripts.items() if name != "digits")
+    named = re.findall(r"examples/(\w+)\.py", (EXAMPLES / "README.md").read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(scripts)
