@@ -9,6 +9,7 @@ import pickle
 import sys
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import joblib
@@ -71,11 +72,11 @@ def fitted():
     return search().fit(X, Y)
 
 
+@dataclass(frozen=True)
 class Cheap:
     """A strategy that asks for random points at the lowest fidelity, for the target never, or once after the first."""
 
-    def __init__(self, then_target=False):
-        self.then_target = then_target
+    then_target: bool = False
 
     def suggest(self, problem, history, budget, rng):
         z = {name: parameter.low for name, parameter in problem.fidelity.items()}
