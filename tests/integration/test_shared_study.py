@@ -91,7 +91,7 @@ def check(database, shares, strategy, budget):
     [(2, 80), (8, 48), *(pytest.param(n, 200 * n, marks=pytest.mark.faults) for n in (2, 8))],
 )
 def test_processes_that_drive_one_study_share_its_trials(database, processes, trials):
-    shares = together(processes, drives, database.url, RandomSearch(), targets(trials), timeout=600.0)
+    shares = together(processes, drives, database.url, RandomSearch(), targets(trials), timeout=1500.0)
     history = check(database, shares, RandomSearch(), targets(trials))
     assert len(history) == trials
     assert sum(bool(mine) for mine, *_ in shares) > 1
