@@ -152,8 +152,9 @@ def plain(path: str, trials: int) -> None:
         seen = event
         connection.execute(
             "INSERT INTO boca_trials (study, number, event, x, z, cost, phase, why, state, overhead, asked, attempt,"
-            " token, owner, driver, until) VALUES (1, ?, ?, ?, ?, 1.0, 'start', ?, 'running', 0.0, ?, 0, ?, ?, ?, ?)",
-            (number, event + 1, x, z, why, event + 1, uuid.uuid4().hex, owner, lease.driver, until),
+            " token, owner, driver, until, began)"
+            " VALUES (1, ?, ?, ?, ?, 1.0, 'start', ?, 'running', 0.0, ?, 0, ?, ?, ?, ?, ?)",
+            (number, event + 1, x, z, why, event + 1, uuid.uuid4().hex, owner, lease.driver, until, time.time()),
         )
         connection.execute("UPDATE boca_studies SET event = ?, trials = ? WHERE id = 1", (event + 1, number + 1))
         connection.execute("COMMIT")

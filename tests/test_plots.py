@@ -360,9 +360,11 @@ def test_parallel_coordinates_have_a_line_a_complete_trial(mixed):
 def test_a_stored_study_gives_the_same_pictures_without_its_code(mixed):
     url = mixed.storage._database.url.render_as_string()
     kept, live = plots.load(url, "hills"), study(mixed)
-    assert kept.spent == live.spent == mixed.spent
+    assert kept.books.spent == live.books.spent == mixed.spent
     assert kept.recommendation == live.recommendation
-    assert kept.target_charge == live.target_charge == cost({"N": 10000, "T": 1.0})
+    assert kept.books.target == live.books.target == cost({"N": 10000, "T": 1.0})
+    assert kept.books.budget == live.books.budget == mixed.budget
+    assert [kept.books.charge(t) for t in kept.history] == [live.books.charge(t) for t in live.history]
     for make in (data.progress, data.slices, data.map2d, data.information_gap, data.hyperparameters):
         a, b = make(kept), make(live)
         for part in ("spent", "best", "mean", "std", "xi", "bought", "signal"):

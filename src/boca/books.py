@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from boca import cost as cost_models
 from boca.problem import Budget, Capital, Problem
@@ -30,65 +30,118 @@ class Books:
         return cost_models.costs(self.problem, self.history)
 
     @cached_property
-    def budget(self) -> Budget:
-        """Return the money in cost units."""
-        spent = math.fsum(self._amount(t) for t in self.history.finished if not t.added)
-        reserved = math.fsum(self._amount(t) for t in self.history.running)
-        target = self.costs.target
-        if self.capital is None:
-            return Budget(math.inf, _ENDLESS_START * (len(self.problem.space) + 1) * target, spent, reserved)
-        if self._is_unmeasured:  # anything may be bought, at random, until the first result says what it costs
-            return Budget(math.inf, math.inf)
-        if self.capital.unit == "seconds":
-            return self._from_seconds(self.capital.amount)
-        total = self.capital.amount * (target if self.capital.unit == "targets" else 1.0)
-        return Budget(total, _START_SHARE * total, spent, reserved)
+    def seconds(self) -> cost_models.Seconds | None:
+        return cost_models.seconds(self.problem, self.history)
 
-    def _from_seconds(self, amount: float) -> Budget:
-        """Return seconds as cost units, at the rate of a slow query at the target."""
-        model = self.seconds
-        assert model is not None
-        rate = model.pessimistic(self.problem.target) / self.costs.pessimistic(self.problem.target)
-        total = amount / rate
-        reserved = math.fsum(model.of(t.z) for t in self.history.running) / rate
-        return Budget(total, _START_SHARE * total, self._seconds_spent() / rate, reserved)
+    # In the unit of the capital -----------------------------------------------------------------------------------
+
+    @property
+    def unit(self) -> Literal["cost", "seconds", "targets"]:
+        """What is counted: units of a declared cost, seconds, or shares of a target until one is measured."""
+        if self.is_exact:
+            return "cost"
+        has_no_seconds = self.capital is None or self.capital.unit == "targets"
+        return "targets" if has_no_seconds and self.seconds is None else "seconds"
+
+    @property
+    def counts_seconds(self) -> bool:
+        """Whether money is seconds whatever the cost is: those of evaluations and of choices."""
+        return self.capital is not None and self.capital.unit == "seconds"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is known what a query will be charged, and not learned."""
+        return self.problem.has_declared_cost and not self.counts_seconds
+
+    def charge(self, trial: Trial) -> float:
+        """Return what a trial was charged: nothing while it is out, or where it was brought along."""
+        if trial.added or trial.state == "running":
+            return 0.0
+        if self.counts_seconds:
+            return _took(trial)
+        return 0.0 if self._is_unmeasured else self.worth(trial)
+
+    @cached_property
+    def spent(self) -> float:
+        return math.fsum(self.charge(t) for t in self.history.finished)
+
+    @cached_property
+    def reserved(self) -> float | None:
+        """What trials that are out are expected to cost; None where nothing says so yet."""
+        running = self.history.running
+        if self._is_unmeasured:
+            return None if running else 0.0
+        if self.counts_seconds:
+            assert self.seconds is not None
+            return math.fsum(self.seconds.of(t.z) for t in running)
+        return math.fsum(self.worth(t) for t in running)
+
+    @property
+    def total(self) -> float:
+        if self.capital is None:
+            return math.inf
+        return self.capital.amount * (self.costs.target if self.capital.unit == "targets" else 1.0)
+
+    @property
+    def left(self) -> float:
+        return self.total - self.spent - (self.reserved or 0.0)
+
+    @property
+    def target(self) -> float | None:
+        """What one query at the target is charged; None where nothing says so yet."""
+        if self._is_unmeasured:
+            return None
+        return self.seconds.target if self.counts_seconds and self.seconds else self.costs.target
 
     @property
     def _is_unmeasured(self) -> bool:
         """Whether money is counted in seconds and no result has told yet how many a query takes."""
-        if self.capital is None or self.capital.unit == "targets":
+        if self.is_exact or self.capital is None or self.capital.unit == "targets":
             return False
-        return (self.capital.unit == "seconds" or not self.problem.has_declared_cost) and self.seconds is None
+        return self.seconds is None
 
-    @cached_property
-    def seconds(self) -> cost_models.Seconds | None:
-        return cost_models.seconds(self.problem, self.history)
+    # In cost units ------------------------------------------------------------------------------------------------
 
-    def _amount(self, trial: Trial) -> float:
+    def worth(self, trial: Trial) -> float:
+        """Return what a query like this one costs, whoever paid for it."""
         return cost_models.amount(trial, self.problem, self.costs)
 
-    def _seconds_spent(self) -> float:
-        return math.fsum((t.seconds or 0.0) + t.overhead for t in self.history.finished if not t.added)
+    @cached_property
+    def budget(self) -> Budget:
+        """Return the money in cost units."""
+        if self.capital is None:
+            start = _ENDLESS_START * (len(self.problem.space) + 1) * self.costs.target
+            return Budget(math.inf, start, self.spent, self.reserved or 0.0)
+        if self._is_unmeasured:  # anything may be bought, at random, until the first result says what it costs
+            return Budget(math.inf, math.inf)
+        rate = self._rate
+        total = self.total / rate
+        return Budget(total, _START_SHARE * total, self.spent / rate, (self.reserved or 0.0) / rate)
 
     @property
-    def spent(self) -> float:
-        in_seconds = self.capital is not None and self.capital.unit == "seconds"
-        return self._seconds_spent() if in_seconds else self.budget.spent
+    def _rate(self) -> float:
+        """Return what of the capital a cost unit is: of seconds, by a slow query at the target."""
+        if not self.counts_seconds:
+            return 1.0
+        assert self.seconds is not None
+        return self.seconds.pessimistic(self.problem.target) / self.costs.pessimistic(self.problem.target)
+
+    # What follows -------------------------------------------------------------------------------------------------
 
     def warnings(self, *, queued: int) -> list[str]:
         found = []
         failed = [t for t in self.history if t.state == "failed"]
-        total, target, unit = self._in_its_own_unit()
-        if total < target * (1.0 - 1e-9):
+        unit = " s" if self.counts_seconds else ""
+        if self.target is not None and self.total < self.target * (1.0 - 1e-9):
             found.append(
-                f"The budget of {total:.6g}{unit} does not buy one query at the target, which costs {target:.6g}: "
-                "the recommendation is unverified."
+                f"The budget of {self.total:.6g}{unit} does not buy one query at the target, which costs "
+                f"{self.target:.6g}: the recommendation is unverified."
             )
         elif self.history.complete and self.history.best(self.problem) is None:
             found.append("Nothing was completed at the target: there is no best value, only a recommendation.")
-        if self.spent > total * (1.0 + 1e-9):
+        if self.spent > self.total * (1.0 + 1e-9):
             found.append(
-                f"Trials cost {self.spent - total:.6g}{unit} more than the budget of {total:.6g}: "
+                f"Trials cost {self.spent - self.total:.6g}{unit} more than the budget of {self.total:.6g}: "
                 "their cost was learned or corrected only after they were handed out."
             )
         if failed:
@@ -98,20 +151,19 @@ class Books:
             found.append(f"{points} never run: more than was left.")
         return found
 
-    def _in_its_own_unit(self) -> tuple[float, float, str]:
-        """Return all the money, the cost of a target query, and the unit: seconds or cost units."""
-        if self.capital is not None and self.capital.unit == "seconds":
-            return self.capital.amount, self.seconds.target if self.seconds else 0.0, " s"
-        return self.budget.total, self.costs.target, ""
-
     def affords(self, z: Mapping[str, Any]) -> bool:
         """Whether a query at z fits: exactly where the cost is declared, with nine chances in ten where learned."""
         if self.capital is None:
             return True
         if self._is_unmeasured:
-            return self._seconds_spent() < self.capital.amount and len(self.history.running) < _BLIND
-        if self.capital.unit == "seconds":
+            took = math.fsum(_took(t) for t in self.history.finished if not t.added)
+            return took < self.capital.amount and len(self.history.running) < _BLIND
+        if self.counts_seconds:
             assert self.seconds is not None
-            out = math.fsum(self.seconds.of(t.z) for t in self.history.running)
-            return self.seconds.pessimistic(z) <= self.capital.amount - self._seconds_spent() - out
+            return self.seconds.pessimistic(z) <= self.left
         return self.budget.affords(self.costs.pessimistic(z))
+
+
+def _took(trial: Trial) -> float:
+    """Return the seconds of an evaluation and of its choice."""
+    return (trial.seconds or 0.0) + trial.overhead

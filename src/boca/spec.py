@@ -25,6 +25,7 @@ def describe(problem: Problem, strategy: object, *, seed: int, capital: Capital 
         "target": problem.target,
         "direction": problem.direction,
         "cost": _cost(problem),
+        "target_cost": problem.target_cost if problem.has_declared_cost else None,
         "strategy": plain(strategy),
         "seed": seed,
         "budget": None if capital is None else asdict(capital),
@@ -33,18 +34,37 @@ def describe(problem: Problem, strategy: object, *, seed: int, capital: Capital 
 
 
 def problem_of(spec: Mapping[str, Any]) -> Problem:
-    """Return the problem of a description, without its cost, which is code."""
+    """Return the problem of a description.
+
+    A declared cost is code, and is not stored.  Of it the price of a target is remembered; a query elsewhere is taken
+    to cost its share of that, as one is before the first result.  What a trial did cost is stored with the trial.
+    """
     space, fidelity = (
         Space({name: _parameter(values) for name, values in spec[part].items()}) for part in ("space", "fidelity")
     )
     direction: Direction = spec["direction"]
-    return Problem(space, fidelity, target=spec["target"], direction=direction)
+    bare = Problem(space, fidelity, target=spec["target"], direction=direction)
+    price = spec["target_cost"]
+    if price is None:
+        return bare
+
+    def cost(z: Mapping[str, Any]) -> float:
+        return float(price * bare.assumed_cost(z))
+
+    return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction)
+
+
+def capital_of(spec: Mapping[str, Any]) -> Capital | None:
+    """Return the budget of a description."""
+    return None if spec["budget"] is None else Capital(**spec["budget"])
 
 
 def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:
     """Return what differs between two descriptions, a clause a part; empty where they agree."""
     found = {}
     for part in stored:
+        if part == "target_cost":
+            continue  # the fingerprint of the cost covers it, to twelve digits
         if _exactly(stored[part]) != _exactly(given.get(part)):
             found[part] = (
                 f"{part} was {_short(stored[part], given.get(part))}, and is {_short(given.get(part), stored[part])}"

@@ -9,10 +9,8 @@ import pytest
 
 import boca
 from boca.dashboard import advice
-from boca.dashboard.advice import Advice, Adviser, advise, strategy_of
+from boca.dashboard.advice import Advice, Adviser, advise
 from boca.dashboard.watch import Study
-from boca.errors import InvalidInput
-from boca.spec import plain
 from dashboard.conftest import begin, run
 
 KNOWN = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.3, 1.0], "h_z": [1.0, 1.0]}
@@ -53,21 +51,13 @@ def test_the_recommendation_is_that_of_the_optimiser(url, page_of, strategy):
     assert found.point == as_point(study.recommend())
 
 
-def test_a_model_that_is_code_is_not_guessed():
-    kernel = plain(boca.Boca(surrogate=boca.Surrogate(fidelity_kernel=lambda a, b: 1.0)))
-    with pytest.raises(InvalidInput, match="kernel that is code"):
-        strategy_of(kernel)
-    with pytest.raises(InvalidInput, match="it is code"):
-        strategy_of(plain(object()))
-
-
 def test_a_recommendation_that_cannot_be_had_says_why(url, page_of):
     strategy = boca.Boca(surrogate=boca.Surrogate(fidelity_kernel=lambda a, b: (a["n"] == b["n"]) * 1.0))
     study = begin(url, strategy=strategy)
     study.add({"a": 0.5, "kind": "flat"}, None, 1.0)
     found = advise(page_of(url).watcher.world.studies["bowl"])
     assert found.point is None
-    assert "opt.recommend()" in found.words
+    assert "is code, which a storage does not keep" in found.words
 
 
 def test_it_is_computed_once_for_each_result(url, page_of):

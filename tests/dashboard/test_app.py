@@ -9,9 +9,10 @@ from importlib import resources
 
 import pytest
 
-from boca import Float, Problem, Space
+from boca import Float, Problem, Space, targets
 from boca.dashboard import guard
 from boca.errors import InvalidInput
+from boca.storage import Lease
 from boca.storage.sql import Database
 from dashboard.conftest import NAMES, Page, begin, run
 
@@ -141,8 +142,7 @@ def test_an_empty_study_has_nothing_to_tell(url, page_of):
     answer = page_of(url).study()
     assert answer["trials"]["number"] == []
     assert (answer["best"], answer["advice"], answer["running"], answer["failures"]) == (None, None, [], [])
-    assert answer["money"]["total"] is None  # the price of a target is not known yet
-    assert answer["money"]["spent"] == 0
+    assert (answer["money"]["total"], answer["money"]["spent"]) == (500, 0)
 
 
 def test_a_study_without_fidelities_is_an_ordinary_one(url, page_of):
@@ -160,7 +160,7 @@ def test_a_study_deleted_and_made_again_is_another_one(study, url, page):
     database.delete("bowl")
     page.look()
     assert page.get("/api/study?name=bowl").status_code == 404
-    begin(url).ask()  # SQLite gives it the number of the one before
+    begin(url).ask()
     page.look()
     answer = page.study(key=key, since=10)
     assert answer["key"] != key
@@ -194,16 +194,27 @@ def test_a_study_that_cannot_be_understood_does_not_hide_the_others(study, url, 
     assert page.study()["counts"]["trials"] == 5
 
 
-def test_the_age_of_a_running_trial_is_called_a_lower_bound_where_its_begin_was_not_seen(study, page):
+def test_the_age_of_a_running_trial_is_counted_from_when_it_was_handed_out(study, url, page_of, monkeypatch):
+    lease = Lease()
+    trial = study.ask(lease=lease)
+    later = time.time() + 1000.0
+    monkeypatch.setattr(time, "time", lambda: later)
+    page = page_of(url)  # its server begins now
+    (row,) = page.study()["running"]
+    assert 999 < row["age"] < 1001
+    study.storage.again(trial, lease)
+    page.look()
+    (row,) = page.study()["running"]
+    assert (row["attempt"], row["age"]) == (1, 0)
+
+
+def test_a_wider_budget_leaves_running_trials_their_age(study, url, page):
     study.ask()
     page.look()
-    seen = page.study()["running"]
-    assert [row["is_age_known"] for row in seen] == [True]
-    assert 0 <= seen[0]["age"] < 60
-    page.watcher.world = type(page.watcher.world)()  # as after a restart of the server
-    page.watcher._saw = False
+    begin(url, budget=targets(60), allow_change=True)
     page.look()
-    assert [row["is_age_known"] for row in page.study()["running"]] == [False]
+    (row,) = page.study()["running"]
+    assert 0 <= row["age"] < 60
 
 
 def test_names_arrive_as_they_are_and_never_in_the_page(url, page_of):

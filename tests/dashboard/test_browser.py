@@ -145,6 +145,15 @@ def test_charts_are_labelled_with_the_names_of_the_user(browser, server):
     assert browser.errors() == []
 
 
+def test_no_button_sends_the_study_away(browser, server):
+    show(browser, server, "bowl")
+    browser.wait("document.querySelector('#bought')?._context")
+    settings = browser.value("document.querySelector('#bought')._context")
+    assert (settings["displayModeBar"], settings["showSendToCloud"], settings["plotlyServerURL"]) == (False, False, "")
+    assert {"sendChartToCloud", "sendDataToCloud"} <= set(settings["modeBarButtonsToRemove"])
+    assert browser.value("document.querySelectorAll('.modebar-btn').length") == 0
+
+
 def test_a_trial_is_shown_with_its_reasons(browser, server):
     show(browser, server, "bowl")
     browser.value("document.querySelector('#number').value = '2'")

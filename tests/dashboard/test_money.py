@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from boca import Float, Int, Problem, Space, seconds, targets
-from dashboard.conftest import PROBLEM, begin
+from dashboard.conftest import begin
 
 MEASURED = Problem(Space(a=Float(0, 1)), Space(n=Int(1, 10)))
 
@@ -34,13 +34,11 @@ def test_a_declared_cost_is_what_trials_say(url, page_of):
     assert not money["is_estimate"]
 
 
-def test_the_price_of_a_target_that_was_never_bought_is_an_estimate(url, page_of):
-    study = begin(url, budget=targets(20))
-    for n, m in [(2, 0.2), (5, 0.5), (8, 0.9), (9, 0.3)]:
-        study.add({"a": 0.5, "kind": "flat"}, {"n": n, "m": m}, 1.0)
+def test_the_price_of_a_target_that_was_never_bought_is_known(url, page_of):
+    begin(url, budget=targets(20))
     money = page_of(url).study()["money"]
-    assert money["is_estimate"]
-    assert money["target"] == pytest.approx(PROBLEM.target_cost, rel=0.3)
+    assert (money["target"], money["total"], money["left"]) == (10, 200, 200)
+    assert not money["is_estimate"]
 
 
 def test_a_learned_cost_is_the_one_of_the_optimiser(url, page_of):

@@ -264,15 +264,22 @@ def test_the_study_is_as_it_was(hostile, written):
     assert [(t.number, t.state, t.value, t.told) for t in opt.history] == before
 
 
-def test_a_cost_that_is_only_estimated_says_about():
+def test_a_declared_cost_is_known_of_a_target_that_was_never_bought():
     trials = [made(k, z={"n": 1.0 + k}, cost=3.0 * (1.0 + k)) for k in range(6)]
-    seen = replace_cost(of(trials))
-    assert "about 6 × " in words.costs(seen)
-    each = seen.target_charge
-    assert each == pytest.approx(30.0, rel=0.1)
-    known = replace_cost(of([*trials, made(6, z={"n": 10.0}, cost=31.0)]))
-    assert "7 × 31 = 217" in words.costs(known)
-    assert "about" not in words.costs(known)
+    problem = boca.Problem(PROBLEM.space, PROBLEM.fidelity, cost=lambda z: 3.0 * z["n"])
+    assert words.costs(kept(of(trials, problem))) == (
+        "6 queries cost 63. As many at the target alone would have cost 6 × 30 = 180, 2.86 times that."
+    )
+
+
+def test_a_learned_cost_says_about():
+    trials = [made(k, z={"n": 1.0 + k}, cost=3.0 * (1.0 + k), seconds=3.0 * (1.0 + k)) for k in range(6)]
+    seen = kept(of(trials, boca.Problem(PROBLEM.space, PROBLEM.fidelity)))
+    assert seen.books.target == pytest.approx(30.0, rel=0.1)
+    assert (
+        f"6 queries cost 63 seconds. As many at the target alone would have cost about 6 × {seen.books.target:.6g}"
+        in (words.costs(seen))
+    )
 
 
 def test_seconds_are_called_seconds():
@@ -329,7 +336,7 @@ def of(trials, problem=PROBLEM):
     return Study(problem, History(trials), boca.Boca())
 
 
-def replace_cost(seen):
+def kept(seen):
     """Return the study as a storage would have it."""
     from boca.plots.study import stored
     from boca.spec import describe

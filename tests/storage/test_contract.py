@@ -179,6 +179,17 @@ def test_a_queued_point_has_one_taker(place):
     assert one.read().queue == ()
 
 
+def test_who_comes_late_for_a_queued_point_does_not_take_the_next_one(place):
+    study = place.study()
+    study.enqueue({"a": 0.1}, {"n": 1.0})
+    (first,) = study.read().queue
+    claim(study, 0.1)
+    assert study.claim(draft(0.1), seen=1, queued=first).number == 1
+    study.enqueue({"a": 0.2}, {"n": 1.0})
+    assert study.claim(draft(0.1), seen=-1, queued=first, affords=lambda history: True) is None
+    assert [queued.x for queued in study.read().queue] == [{"a": 0.2}]
+
+
 def test_a_claim_that_is_refused_leaves_the_point_in_the_queue(place):
     study = place.study()
     study.enqueue({"a": 0.1}, {"n": 1.0})

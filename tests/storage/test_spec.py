@@ -14,7 +14,7 @@ from boca import Boca, Choice, Float, Int, Problem, RandomSearch, Space, Suggest
 from boca.errors import InvalidInput
 from boca.gp.kernels import Radial
 from boca.problem import Capital
-from boca.spec import describe, differences, plain, problem_of
+from boca.spec import capital_of, describe, differences, plain, problem_of
 from boca.surrogate import Surrogate
 from storage.places import on
 
@@ -256,8 +256,10 @@ def test_a_wider_budget_lets_a_finished_study_go_on(database):
 def test_a_description_is_json_and_agrees_with_itself(strategy, capital):
     described = describe(problem(), strategy, seed=7, capital=capital)
     assert json.loads(json.dumps(described, allow_nan=False)) == described
-    assert list(described) == ["space", "fidelity", "target", "direction", "cost", "strategy", "seed", "budget"]
+    parts = ["space", "fidelity", "target", "direction", "cost", "target_cost", "strategy", "seed", "budget"]
+    assert list(described) == parts
     assert differences(described, described) == {}
+    assert capital_of(described) == capital
 
 
 @pytest.mark.parametrize(
@@ -274,7 +276,18 @@ def test_a_problem_can_be_made_of_its_description(database, given):
     assert (made.space, made.fidelity, made.target) == (given.space, given.fidelity, given.target)
     assert made.direction == given.direction
     assert list(map(repr, made.space.items())) == list(map(repr, given.space.items()))
-    assert not made.fidelity or not made.has_declared_cost  # a cost is code, which is not stored
+    assert made.has_declared_cost == given.has_declared_cost
+
+
+@pytest.mark.parametrize(
+    "given",
+    [problem(), problem(target={"m": 3}), Problem(SPACE, cost=lambda z: 7.0), Problem(SPACE)],
+    ids=["", "target", "constant", "unit"],
+)
+def test_of_a_declared_cost_the_price_of_a_target_is_remembered(given):
+    made = problem_of(describe(given, RandomSearch(), seed=0, capital=None))
+    assert made.target_cost == given.target_cost
+    assert all(made.cost(z) > 0 for z in given.grid[0])
 
 
 def test_a_server_stores_the_same(tmp_path):

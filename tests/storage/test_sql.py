@@ -117,6 +117,51 @@ def test_a_study_and_its_queue_go_with_it(database):
     assert (len(again.history), again.event, again.queue) == (0, 0, ())
 
 
+def test_an_optimiser_of_a_deleted_study_does_not_write_to_one_of_its_name(database):
+    old = database.optimizer(PROBLEM, budget=targets(50), strategy=RandomSearch(), seed=0)
+    trial = old.ask()
+    assert old.running == (trial,)
+    database.database().delete("study")
+    new = database.optimizer(PROBLEM, budget=targets(50), strategy=RandomSearch(), seed=0)
+    theirs = new.ask()
+    for write in (
+        old.ask,
+        lambda: old.tell(trial, 1.0),
+        lambda: old.fail(trial, "it broke"),
+        lambda: old.add({"a": 0.5}, None, 1.0),
+        lambda: old.enqueue({"a": 0.5}),
+    ):
+        with pytest.raises(StorageFailed, match="somebody deleted it"):
+            write()
+    now = new.storage.read()
+    assert (list(now.history), now.event, now.queue) == ([theirs], 1, ())
+
+
+def test_when_an_attempt_was_handed_out_is_stored_and_stays(database):
+    study, lease = database.study(), Lease()
+    kept = database.database()
+
+    def began():
+        return kept.read(
+            lambda c: c.execute(sa.select(schema.trials.c.began).order_by(schema.trials.c.number)).scalars().all()
+        )
+
+    before = time.time()
+    first = claim(study, 0.1, lease=lease)
+    claim(study, 0.2, lease=Lease(owner=DEAD))
+    study.add(complete(draft(0.3)))
+    one, other, added = began()
+    assert before <= one <= other <= time.time()
+    assert added is None
+    again = study.again(first, lease)
+    study.retake(lease, max_retries=2)
+    assert other < began()[0] < began()[1] <= time.time()
+    now = began()
+    study.finish(complete(again))
+    study.renew(lease)
+    assert began() == now
+
+
 def test_studies_of_one_database_do_not_meet(database):
     one, other = database.study("one"), database.study("two")
     one.enqueue({"a": 0.5}, {})

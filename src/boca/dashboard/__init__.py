@@ -2,7 +2,7 @@
 
 reading   a database, opened so that nothing can be written to it
 watch     a thread that keeps up with what changes there
-money     what trials were charged, and what is left
+money     what the page is told of the books
 advice    the recommendation, in a process of its own and with a limit
 views     what the page is told, as JSON
 guard     who may ask, and for what

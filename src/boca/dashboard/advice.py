@@ -12,21 +12,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 from boca.dashboard.reading import Reader
 from boca.dashboard.watch import Study, Watcher
-from boca.errors import BocaError, InvalidInput
-from boca.recommendation import recommend
-from boca.surrogate import Surrogate
+from boca.plots.study import stored
 
 _LIMIT = 60.0  # seconds for a recommendation
 _MOST = 4000  # results for a model: its memory grows with their square
 _INTEREST = 10.0  # seconds after which a study that nobody asked for is not being watched
 _REST = 4.0  # rests for so many times as long as the last one took: at most a fifth of a core
-_SURROGATE = f"{Surrogate.__module__}.{Surrogate.__qualname__}"
 
 
 @dataclass(frozen=True)
@@ -153,28 +149,12 @@ def advise(study: Study) -> Advice:
     """Return the recommendation of a study."""
     if len(study.history.finished) > _MOST:
         return Advice(study.told, words=f"There are more than {_MOST} results, too many for a model beside a page.")
-    try:
-        found = recommend(study.problem, study.history, strategy_of(study.spec["strategy"]))
-    except BocaError as error:
-        return Advice(study.told, words=str(error))
+    seen = stored(study.row.name, study.spec, study.history)
+    found = seen.recommendation
     if found is None:
-        return Advice(study.told)
+        return Advice(study.told, words=seen.why_no_model if study.history.complete else None)
     point = {"x": list(found.x.values()), "mean": found.mean, "std": found.std, "verified": found.verified}
     return Advice(study.told, point)
-
-
-def strategy_of(stored: Any) -> SimpleNamespace:
-    """Return as much of a strategy as a recommendation looks at, from its description."""
-    if not isinstance(stored, Mapping):
-        raise InvalidInput(f"The model of the strategy {stored} is not stored: it is code. Ask opt.recommend().")
-    inner = stored.get("surrogate")
-    if inner is None:
-        return SimpleNamespace()
-    if not isinstance(inner, Mapping) or inner.get("type") != _SURROGATE or inner.get("fidelity_kernel") is not None:
-        raise InvalidInput("The model has a kernel that is code, which a study does not store. Ask opt.recommend().")
-    known = {f.name for f in fields(Surrogate)}
-    settings = {name: value for name, value in inner.items() if name in known}
-    return SimpleNamespace(surrogate=Surrogate(**settings), hyperparameters=stored.get("hyperparameters"))
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -29,7 +29,7 @@ _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
 
 # What a look needs; reasons and outputs, the bulk of a row, are loaded for one trial when somebody asks for it.
 _HEAVY = ("why", "output")
-_LIGHT = [c for c in trials.c if c.name not in (*_HEAVY, "study", "token", "owner", "driver", "until")]
+_LIGHT = [c for c in trials.c if c.name not in (*_HEAVY, "study", "token", "owner", "driver", "until", "began")]
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,15 @@ class Row:
 
     @property
     def key(self) -> str:
-        """What tells this study from one of the same name that was deleted: SQLite gives numbers again."""
+        """What tells this study from another one of its name: one made after it was deleted, or in another file."""
         return f"{self.id}-{self.created!r}"
+
+
+class Times(NamedTuple):
+    """When a trial that is out was handed out, and until when it is held: None where without a limit."""
+
+    began: float
+    until: float | None
 
 
 class Reader:
@@ -101,12 +108,12 @@ class Reader:
         found = sa.select(*_LIGHT).where(trials.c.study == study, trials.c.event > since).order_by(trials.c.number)
         return [(row.event, self._trial(study, row)) for row in connection.execute(found)]
 
-    def leases(self, connection: sa.Connection, study: int, numbers: Sequence[int]) -> dict[int, float | None]:
-        """Return until when trials are held; None for one that was asked for without a limit."""
-        found = sa.select(trials.c.number, trials.c.until).where(
+    def times(self, connection: sa.Connection, study: int, numbers: Sequence[int]) -> dict[int, Times]:
+        """Return since when trials are out and until when they are held."""
+        found = sa.select(trials.c.number, trials.c.began, trials.c.until).where(
             trials.c.study == study, trials.c.number.in_(numbers[:500])
         )
-        return {row.number: row.until for row in connection.execute(found)}
+        return {row.number: Times(row.began, row.until) for row in connection.execute(found)}
 
     def queues(self, connection: sa.Connection) -> dict[int, int]:
         """Return how many points wait for their turn, by study."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from boca.dashboard import money
 from boca.dashboard.advice import Advice
 from boca.dashboard.watch import Broken, Study, World
 from boca.space import Choice, Int, Parameter, Point
@@ -40,15 +41,14 @@ def _line(study: Study | Broken) -> dict[str, Any]:
         **_counts(study),
         "best": None if study.best is None else study.best.value,
         "direction": study.problem.direction,
-        "spent": study.money.spent,
-        "total": study.money.total,
+        "spent": study.books.spent,
+        "total": money.finite(study.books.total),
     }
 
 
 def study(shown: Study, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
     """Return a study with the trials that changed after an event."""
-    problem, money = shown.problem, shown.money
-    best = shown.best
+    problem, best = shown.problem, shown.best
     return {
         "name": shown.row.name,
         "key": shown.row.key,
@@ -61,23 +61,14 @@ def study(shown: Study, advice: Advice | None, trouble: str | None, *, since: in
         "fidelities": _parameters(problem.fidelity),
         "target": list(problem.target.values()),
         "counts": _counts(shown),
-        "money": {
-            "unit": money.unit,
-            "capital": shown.spec["budget"],
-            "total": money.total,
-            "spent": money.spent,
-            "reserved": money.reserved,
-            "left": money.left,
-            "target": money.target.amount,
-            "is_estimate": money.target.is_estimate,
-        },
+        "money": money.summary(shown.books),
         "best": None if best is None else {"number": best.number, "value": best.value, "x": _values(best.x)},
         "advice": _advised(shown, advice),
         "running": [_running(shown, trial) for trial in shown.history.running[:_RUNNING]],
         "failures": [_row(t) for t in shown.history.finished if t.state == "failed"][: -_FAILURES - 1 : -1],
         "latest": [_row(trial) for trial in reversed(shown.history[-_LATEST:])],
         "trials": _columns(shown, since),
-        "repriced": [[t.number, money.paid(t)] for t in shown.history if money.may_change(t)],
+        "repriced": money.repriced(shown.books),
     }
 
 
@@ -142,10 +133,8 @@ def _advised(shown: Study, advice: Advice | None) -> dict[str, Any] | None:
 
 
 def _running(shown: Study, trial: Trial) -> dict[str, Any]:
-    sight = shown.sights.get(trial.number)
     return _row(trial) | {
-        "age": 0.0 if sight is None else max(time.time() - sight.since, 0.0),
-        "is_age_known": sight is not None and sight.is_begin,
+        "age": max(time.time() - shown.began[trial.number], 0.0),
         "is_overdue": trial.number in shown.overdue,
     }
 
@@ -172,7 +161,7 @@ def _columns(shown: Study, since: int) -> dict[str, Sequence[Any]]:
         "state": [t.state for t in changed],
         "value": [t.value for t in changed],
         "told": [t.told for t in changed],
-        "paid": [shown.money.paid(t) for t in changed],
+        "paid": [shown.books.charge(t) for t in changed],
         "at_target": [shown.problem.is_target(t.z) for t in changed],
         "z": _transposed((_values(t.z) for t in changed), len(shown.problem.fidelity)),
     }

@@ -14,10 +14,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from boca import spec as specs
-from boca.dashboard.money import Money
+from boca.books import Books
 from boca.dashboard.reading import Reader, Row
 from boca.errors import BocaError, StorageFailed
-from boca.problem import Problem
+from boca.problem import Capital, Problem
 from boca.trial import History, Trial
 
 log = logging.getLogger("boca")
@@ -27,26 +27,18 @@ EVERY = 0.5  # seconds between two looks: with a page that asks every second, ne
 
 
 @dataclass(frozen=True)
-class Sight:
-    """Since when a trial has been seen running; when it began is not stored, so that may be longer ago."""
-
-    attempt: int
-    since: float
-    is_begin: bool
-
-
-@dataclass(frozen=True)
 class Study:
     """A study as it was read last."""
 
     row: Row
     spec: Mapping[str, Any]
     problem: Problem
+    capital: Capital | None
     history: History = field(default_factory=History)
     events: tuple[int, ...] = ()  # of the last change to each trial
     event: int = 0
     queued: int = 0
-    sights: Mapping[int, Sight] = field(default_factory=dict)
+    began: Mapping[int, float] = field(default_factory=dict)  # of running trials
     overdue: frozenset[int] = frozenset()  # running trials whose holder has not been heard of in time
     version: int = 0
 
@@ -56,8 +48,8 @@ class Study:
         return max((t.told or 0 for t in self.history), default=0)
 
     @cached_property
-    def money(self) -> Money:
-        return Money(self.spec, self.problem, self.history)
+    def books(self) -> Books:
+        return Books(self.problem, self.history, self.capital)
 
     @cached_property
     def best(self) -> Trial | None:
@@ -90,7 +82,6 @@ class Watcher:
         self.world = World()
         self._only = only  # the one study to look at; None: all of them
         self._versions = 0
-        self._saw = False  # whether the last look saw something: then what is new began after it
         self._looked = time.monotonic()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -129,7 +120,6 @@ class Watcher:
             log.exception("The live page could not read the database.")
             studies, trouble = dict(before.studies), f"The database cannot be read: {error!r}"
         self._looked = time.monotonic()
-        self._saw = trouble is None
         if studies != before.studies or trouble != before.trouble or list(studies) != list(before.studies):
             self.world = World(studies, trouble, self._next())
 
@@ -154,7 +144,9 @@ class Watcher:
                 known = self._begun(row)
             elif known.row.spec != row.spec:  # a wider budget
                 new = self._begun(row)
-                known = replace(known, row=row, spec=new.spec, problem=new.problem, version=new.version)
+                known = replace(
+                    known, row=row, spec=new.spec, problem=new.problem, capital=new.capital, version=new.version
+                )
             return self._refreshed(connection, known, row, queued)
         except (StorageFailed, sa.exc.DBAPIError):
             raise
@@ -164,7 +156,7 @@ class Watcher:
 
     def _begun(self, row: Row) -> Study:
         spec = json.loads(row.spec)
-        return Study(row, spec, specs.problem_of(spec), version=self._next())
+        return Study(row, spec, specs.problem_of(spec), specs.capital_of(spec), version=self._next())
 
     def _refreshed(self, connection: sa.Connection, known: Study, row: Row, queued: int) -> Study:
         """Return the study with what changed since; itself where nothing did."""
@@ -179,24 +171,19 @@ class Watcher:
             event = max(event, of_trial)
         history = History(trials) if changed else known.history
         running = [t.number for t in history.running]
-        leases = self.reader.leases(connection, row.id, running) if running else {}
-        overdue = frozenset(number for number, until in leases.items() if until is not None and until < time.time())
+        times = self.reader.times(connection, row.id, running) if running else {}
+        now = time.time()
+        overdue = frozenset(number for number, (_, until) in times.items() if until is not None and until < now)
         if not changed and overdue == known.overdue and queued == known.queued and known.row == row:
             return known
-        return Study(
-            *(row, known.spec, known.problem, history, tuple(events), event, queued),
-            sights=_sights(history, known.sights, is_begin=self._saw),
+        return replace(
+            known,
+            row=row,
+            history=history,
+            events=tuple(events),
+            event=event,
+            queued=queued,
+            began={number: began for number, (began, _) in times.items()},
             overdue=overdue,
             version=self._next(),
         )
-
-
-def _sights(history: History, before: Mapping[int, Sight], *, is_begin: bool) -> dict[int, Sight]:
-    """Return since when each running trial has been seen in this attempt."""
-    now = time.time()
-    sights = {}
-    for trial in history.running:
-        known = before.get(trial.number)
-        same = known is not None and known.attempt == trial.attempt
-        sights[trial.number] = known if known and same else Sight(trial.attempt, now, is_begin)
-    return sights

@@ -105,7 +105,7 @@ def marks(study: Study, *, complete: bool = False) -> Marks:
         np.array([study.problem.is_target(t.z) for t in trials], dtype=bool),
         np.array([t.state == "failed" for t in trials], dtype=bool),
         np.array([math.nan if t.value is None else t.value for t in trials]),
-        np.array([study.worth(t) for t in trials]),
+        np.array([study.books.worth(t) for t in trials]),
     )
 
 
@@ -131,7 +131,7 @@ class Progress:
 
 
 def progress(study: Study) -> Progress | Note:
-    charges = np.cumsum([study.charge(t) for t in study.history.finished])
+    charges = np.cumsum([study.books.charge(t) for t in study.history.finished])
     told = [
         (float(spent), t)
         for spent, t in zip(charges, study.history.finished, strict=True)
@@ -143,7 +143,7 @@ def progress(study: Study) -> Progress | Note:
     value = np.array([t.value for t in trials], dtype=float)
     turn = sign(study.problem.direction)
     best = turn * np.maximum.accumulate(turn * value)
-    return Progress(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, study.unit)
+    return Progress(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, study.books.unit)
 
 
 def regret(study: Study, optimum: float) -> Progress | Note:

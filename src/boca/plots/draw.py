@@ -384,7 +384,7 @@ def _empty(ax: Axes, note: Note) -> Axes:
 
 
 def _spent(seen: Study) -> str:
-    return "spent (seconds)" if seen.unit == "seconds" else "spent (cost)"
+    return f"spent ({seen.books.unit})"
 
 
 def _words(name: str, longest: int = 28) -> str:

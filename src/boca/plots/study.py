@@ -1,29 +1,26 @@
 """A study as pictures and reports see it: what was asked and told, and the model after it.  It cannot be changed here.
 
-A study comes from an optimiser, from the result of a run, or from a storage, where everything is kept but the code: a
-cost function is then what trials are known to have cost, and what is estimated from that elsewhere.
+A study comes from an optimiser, from the result of a run, or from a storage, where everything is kept but the code: of
+a cost function, what trials and a target cost.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from boca import cost as cost_models
 from boca import spec as specs
+from boca.books import Books
 from boca.errors import BocaError, InvalidInput
 from boca.optimizer import Optimizer
 from boca.problem import Capital, Problem
 from boca.recommendation import Recommendation, posterior, recommend
 from boca.run import Result
 from boca.surrogate import Model, Surrogate
-from boca.trial import History, Trial, point_key
+from boca.trial import History, Trial
 
 _NO_CODE = "The covariance of fidelities is code, which a storage does not keep: there is no model here."
 
@@ -45,53 +42,11 @@ class Study:
     """What the optimiser itself warns of; None where it is not at hand."""
     lacks: str | None = None
     """Why there can be no model, where a part of it is missing."""
-    target_cost_is_known: bool = True
-
-    # Money --------------------------------------------------------------------------------------------------------
-
-    @property
-    def counts_seconds(self) -> bool:
-        """Whether money is seconds, evaluations and choices together."""
-        return self.capital is not None and self.capital.unit == "seconds"
-
-    @property
-    def unit(self) -> str:
-        """What money is counted in, in words."""
-        return "seconds" if self.counts_seconds or not self.problem.has_declared_cost else "cost"
 
     @cached_property
-    def price(self) -> cost_models.Costs:
-        return cost_models.costs(self.problem, self.history)
-
-    def charge(self, trial: Trial) -> float:
-        """Return what a finished trial was charged; results that were brought along are free."""
-        if trial.added:
-            return 0.0
-        if self.counts_seconds:
-            return (trial.seconds or 0.0) + trial.overhead
-        return cost_models.amount(trial, self.problem, self.price)
-
-    def worth(self, trial: Trial) -> float:
-        """Return what a query like this one costs, whoever paid for it."""
-        return cost_models.amount(trial, self.problem, self.price)
-
-    @cached_property
-    def spent(self) -> float:
-        return math.fsum(self.charge(t) for t in self.history.finished)
-
-    @cached_property
-    def target_charge(self) -> float | None:
-        """What one query at the target is charged, in the unit of `spent`; None before anything is known of it."""
-        if self.counts_seconds:
-            model = cost_models.seconds(self.problem, self.history)
-            return None if model is None else model.target
-        if not self.problem.has_declared_cost:
-            return self.price.target if isinstance(self.price, cost_models.Learned) else None
-        return self.price.target if self.target_cost_is_known or self.history.finished else None
-
-    @property
-    def is_target_charge_exact(self) -> bool:
-        return self.problem.has_declared_cost and self.target_cost_is_known and not self.counts_seconds
+    def books(self) -> Books:
+        """The money: what trials were charged and what a target costs."""
+        return Books(self.problem, self.history, self.capital)
 
     # What was found -----------------------------------------------------------------------------------------------
 
@@ -192,24 +147,18 @@ def load(url: str, name: str) -> Study:
 
 def stored(name: str, described: Mapping[str, Any], history: History) -> Study:
     """Return the study of a stored description and its trials."""
-    bare = specs.problem_of(described)
-    problem = bare if described["cost"] == "measured" else _with_remembered_cost(bare, history)
     settings = described["strategy"] if isinstance(described["strategy"], Mapping) else {"type": described["strategy"]}
-    budget = described["budget"]
     kept = settings.get("surrogate")
     has_kernel = isinstance(kept, Mapping) and kept.get("fidelity_kernel") is not None
     return Study(
-        problem,
+        specs.problem_of(described),
         history,
         Kept(None if has_kernel else _surrogate(kept), settings.get("hyperparameters")),
         name=name,
-        capital=None if budget is None else Capital(**budget),
+        capital=specs.capital_of(described),
         seed=described["seed"],
         settings=settings,
         lacks=_NO_CODE if has_kernel else None,
-        target_cost_is_known=not problem.has_declared_cost
-        or not problem.fidelity
-        or any(problem.is_target(t.z) for t in history),
     )
 
 
@@ -217,22 +166,3 @@ def _surrogate(kept: object) -> Surrogate | None:
     if not isinstance(kept, Mapping) or kept.get("type") != f"{Surrogate.__module__}.{Surrogate.__qualname__}":
         return None  # as for a strategy without one, `recommend` has its own
     return Surrogate(**{key: value for key, value in kept.items() if key != "type"})
-
-
-def _with_remembered_cost(bare: Problem, history: History) -> Problem:
-    """Return the problem with a cost: what trials had where they were, and a smooth function through it elsewhere.
-
-    Of several trials at one fidelity, some may have been told with a cost of their own: the median counts.
-    """
-    paid: dict[tuple[Any, ...], list[float]] = {}
-    for trial in history:
-        paid.setdefault(point_key(trial.z), []).append(trial.cost)
-    elsewhere = cost_models.Learned(bare, tuple(history), tuple(t.cost for t in history)) if paid else None
-
-    def cost(z: Mapping[str, Any]) -> float:
-        known = paid.get(point_key(z))
-        if known is not None:
-            return float(np.median(known))
-        return bare.assumed_cost(z) if elsewhere is None else elsewhere.of(z)
-
-    return Problem(bare.space, bare.fidelity, cost=cost, target=bare.target, direction=bare.direction)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from boca.books import Books
 from boca.plots import data
 from boca.plots.study import Study
 from boca.render import advice, option, point, text
@@ -37,19 +38,20 @@ def findings(study: Study) -> list[tuple[str, str]]:
 
 def costs(study: Study) -> str:
     """Return what the queries cost and what as many at the target would have."""
+    books = study.books
     paid = [t for t in study.history.finished if not t.added]
     brought = sum(t.added for t in study.history)
-    words = [f"{_count(len(paid), 'query', 'queries')} cost {_money(study, study.spent)}."]
-    each = study.target_charge
+    words = [f"{_count(len(paid), 'query', 'queries')} cost {_money(books, books.spent)}."]
+    each = books.target
     if paid and each is not None and study.problem.fidelity:
-        about = "" if study.is_target_charge_exact else "about "
+        about = "" if books.is_exact else "about "
         total = len(paid) * each
         words.append(
             f"As many at the target alone would have cost {about}{len(paid)} × {_amount(each)} = "
-            f"{_money(study, total)}, "
-            f"{total / study.spent:.3g} times that."
-            if study.spent > 0
-            else f"As many at the target alone would have cost {about}{_money(study, total)}."
+            f"{_money(books, total)}, "
+            f"{total / books.spent:.3g} times that."
+            if books.spent > 0
+            else f"As many at the target alone would have cost {about}{_money(books, total)}."
         )
     if study.capital is not None:
         unit = {"targets": "queries at the target", "seconds": "seconds", "cost": "in cost"}[study.capital.unit]
@@ -59,8 +61,8 @@ def costs(study: Study) -> str:
     return " ".join(words)
 
 
-def _money(study: Study, amount: float) -> str:
-    return f"{_amount(amount)} seconds" if study.unit == "seconds" else _amount(amount)
+def _money(books: Books, amount: float) -> str:
+    return _amount(amount) if books.unit == "cost" else f"{_amount(amount)} {books.unit}"
 
 
 def _amount(amount: float) -> str:
@@ -89,21 +91,8 @@ def kind(parameter: Parameter) -> str:
 
 def warnings(study: Study) -> list[str]:
     """Return what a reader should know before trusting the results."""
-    told = _of_the_history(study) if study.said is None else list(study.said)
+    told = study.books.warnings(queued=0) if study.said is None else study.said
     return [*told, *_running(study), *_never_moved(study), *_at_bounds(study), *_uninformative(study)]
-
-
-def _of_the_history(study: Study) -> list[str]:
-    """Return what the optimiser would say of the trials."""
-    found = []
-    if study.history.complete and study.best is None:
-        found.append("Nothing was completed at the target: there is no best value, only a recommendation.")
-    failed = [t for t in study.history if t.state == "failed"]
-    if failed:
-        found.append(
-            f"{len(failed)} of {len(study.history)} trials failed, the last with: {text(failed[-1].reason, 400)}"
-        )
-    return found
 
 
 def _running(study: Study) -> list[str]:

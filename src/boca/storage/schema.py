@@ -42,6 +42,7 @@ studies = sa.Table(
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("trials", sa.Integer, nullable=False, default=0),  # how many there are: the next number
     sa.Column("event", sa.Integer, nullable=False, default=0),  # the number of the last change to a trial
+    sqlite_autoincrement=True,  # else SQLite gives the id of a deleted study to the next one
 )
 
 trials = sa.Table(
@@ -71,6 +72,7 @@ trials = sa.Table(
     sa.Column("owner", Json),
     sa.Column("driver", sa.String(32)),
     sa.Column("until", sa.Double),
+    sa.Column("began", sa.Double),  # when this attempt was handed out, by the clock of who has it
     sa.CheckConstraint("state IN ('running', 'complete', 'failed')"),
     sa.CheckConstraint("(state = 'complete') = (value IS NOT NULL)"),
     sa.Index("boca_trials_by_event", "study", "event"),
@@ -84,6 +86,7 @@ queue = sa.Table(
     sa.Column("x", Json, nullable=False),
     sa.Column("z", Json, nullable=False),
     sa.Column("token", sa.String(32), nullable=False),
+    sqlite_autoincrement=True,  # else a taken point's id is the next one's, and who takes late takes that
 )
 
 # From a version to the next one: statements on the tables as they then were.

@@ -39,13 +39,16 @@ _URLS = "a URL: 'sqlite:///study.db' or 'postgresql+psycopg://user@host/name' (p
 _BUSY = 120.0  # seconds to wait for other writers of a file: 16 of them starved one for 13
 _PATIENCE = 600.0  # seconds to wait for a server that is down
 _REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf", "resolve host", "not permitted")
+_DELETED = "The study must be there; somebody deleted it."
 _MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
 
 # What a read needs; the reasons, the bulk of a row, are loaded one by one when somebody looks at them.
-_LIGHT = [column for column in trials.c if column.name not in ("study", "why", "token", "owner", "driver", "until")]
+_HIDDEN = ("study", "why", "token", "owner", "driver", "until", "began")
+_LIGHT = [column for column in trials.c if column.name not in _HIDDEN]
 
 # The statements of every trial, built once: building one costs more than running it.
 _HOLD = sa.select(studies.c.trials, studies.c.event).where(studies.c.id == sa.bindparam("study")).with_for_update()
+_THERE = sa.select(studies.c.id).where(studies.c.id == sa.bindparam("study"))
 _CHANGED = (
     sa.select(*_LIGHT)
     .where(trials.c.study == sa.bindparam("study"), trials.c.event > sa.bindparam("since"))
@@ -277,7 +280,7 @@ class Sql:
                 if not taken.rowcount:
                     return None
             trial = replace(draft, number=study.trials, asked=study.event + 1)
-            self._insert(connection, trial, token, _terms(lease))
+            self._insert(connection, trial, token, _handed_out(lease))
             return trial
 
         return self._database.write(work)
@@ -354,7 +357,7 @@ class Sql:
                     self._update(connection, replace(given_up(trial), told=event), token, _terms(None), event=event)
                 else:
                     again = replace(trial, attempt=trial.attempt + 1)
-                    self._update(connection, again, token, _terms(lease), event=event)
+                    self._update(connection, again, token, _handed_out(lease), event=event)
                     taken.append(again)
             return taken
 
@@ -369,7 +372,7 @@ class Sql:
                 return done[0]
             refuse_result(self._load(connection, trial.number), trial)
             again = replace(trial, attempt=trial.attempt + 1)
-            self._update(connection, again, token, _terms(lease), event=study.event + 1)
+            self._update(connection, again, token, _handed_out(lease), event=study.event + 1)
             return again
 
         return self._database.write(work)
@@ -405,7 +408,7 @@ class Sql:
         """Return the row of the study, which no other writer can have until this transaction ends."""
         row = connection.execute(_HOLD, {"study": self._id}).one_or_none()
         if row is None:
-            raise StorageFailed("The study must be there; somebody deleted it.")
+            raise StorageFailed(_DELETED)
         return row
 
     def _written(self, connection: sa.Connection, token: str) -> list[Trial]:
@@ -437,6 +440,8 @@ class Sql:
     def _take_in(self, connection: sa.Connection) -> None:
         rows = connection.execute(_CHANGED, {"study": self._id, "since": self._event}).all()
         if not rows:
+            if connection.execute(_THERE, {"study": self._id}).first() is None:
+                raise StorageFailed(_DELETED)
             return
         for row in rows:
             trial = self._trial(row)
@@ -475,6 +480,10 @@ def _terms(lease: Lease | None) -> dict[str, Any]:
     if lease is None:
         return {"owner": None, "driver": None, "until": None}
     return {"owner": lease.owner.to_json(), "driver": lease.driver, "until": time.time() + lease.seconds}
+
+
+def _handed_out(lease: Lease | None) -> dict[str, Any]:
+    return _terms(lease) | {"began": time.time()}
 
 
 def _without_password(url: str) -> str:

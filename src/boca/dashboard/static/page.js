@@ -8,6 +8,11 @@
 const EVERY = 1000; // milliseconds between two questions
 const MOST_FIDELITIES = 6; // rows in the chart
 const MOST_COLUMNS = 8; // of parameters in a table
+// Plotly has a button that sends a chart to its makers' server; a study is nobody else's business.
+const SETTINGS = {
+  displayModeBar: false, showSendToCloud: false, plotlyServerURL: "",
+  modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud"],
+};
 
 const at = (id) => document.getElementById(id);
 
@@ -290,10 +295,9 @@ function drawAdvice(data) {
 
 function drawMoney(data) {
   const { unit, total, spent, reserved, left, capital, target, is_estimate: rough } = data.money;
-  const about = rough && capital?.unit === "targets" && total !== null ? "about " : "";
+  const about = rough && capital?.unit === "targets" ? "about " : "";
   const big = make("div", "big", amount(spent, unit), " ");
-  const whole = total !== null ? `${about}${amount(total, unit)}` : capital ? `${words(capital.amount)} ${capital.unit}` : null;
-  big.append(make("small", "", whole === null ? "spent" : `spent of ${whole}`));
+  big.append(make("small", "", total === null ? "spent" : `spent of ${about}${amount(total, unit)}`));
   const parts = [big];
   if (total !== null) {
     const bar = make("div", "bar");
@@ -308,11 +312,11 @@ function drawMoney(data) {
   const line = (kind, name, text) => list.append(make("dt", "", make("span", `key ${kind}`), name), make("dd", "", text));
   line("spent", "spent", amount(spent, unit));
   line("reserved", "reserved", amount(reserved, unit));
-  line("left", "left", total === null ? (capital ? "not known yet" : "no end") : `${about}${amount(left, unit)}`);
+  line("left", "left", total === null ? "no end" : `${about}${amount(left, unit)}`);
   parts.push(list);
   const notes = [];
   const one = target === null || unit === "targets" ? "" : `one costs ${rough ? "about " : ""}${amount(target, unit)}`;
-  if (capital?.unit === "targets" && total !== null) notes.push(`The budget is ${words(capital.amount)} targets${one ? `; ${one}` : ""}.`);
+  if (capital?.unit === "targets") notes.push(`The budget is ${words(capital.amount)} targets${one ? `; ${one}` : ""}.`);
   else if (one) notes.push(`Of queries at the target, ${one}.`);
   if (notes.length) parts.push(make("p", "note", notes.join(" ")));
   at("money").replaceChildren(...parts);
@@ -348,8 +352,7 @@ function drawRunning(data) {
   const rows = data.running.map((row) => {
     const old = cell("", "num");
     const since = performance.now() - 1000 * row.age;
-    shown.ages.push({ cell: old, since, known: row.is_age_known });
-    old.title = row.is_age_known ? "" : "It was out already when this page's server first looked.";
+    shown.ages.push({ cell: old, since });
     const notes = [];
     if (row.attempt) notes.push(`attempt ${row.attempt + 1}`);
     if (row.is_overdue) notes.push("nothing heard of its worker");
@@ -360,9 +363,7 @@ function drawRunning(data) {
 }
 
 function age() {
-  for (const { cell: old, since, known } of shown.ages) {
-    old.textContent = `${known ? "" : "≥ "}${duration((performance.now() - since) / 1000)}`;
-  }
+  for (const { cell: old, since } of shown.ages) old.textContent = duration((performance.now() - since) / 1000);
 }
 
 function drawFailures(data) {
@@ -433,7 +434,7 @@ function axis(colours, title, more) {
 }
 
 function draw(id, traces, figure) {
-  window.Plotly.react(at(id), traces, figure, { displayModeBar: false });
+  window.Plotly.react(at(id), traces, figure, SETTINGS);
   const chart = at(id);
   if (chart.dataset.listens) return;
   chart.dataset.listens = "yes";
