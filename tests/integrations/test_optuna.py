@@ -298,6 +298,8 @@ from boca.integrations.optuna import BocaSampler
 
 def objective(trial):
     a, n = trial.suggest_float("a", 0.0, 1.0), trial.suggest_int("n", 1, 9)
+    trial.set_user_attr("chosen", time.time())
+    time.sleep(0.1)
     return (a - 0.3) ** 2 + 1.0 / n
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -321,8 +323,9 @@ def test_processes_share_a_study(tmp_path: Path) -> None:
     out_together = [
         (points[one.number], points[other.number])
         for one in study.trials
-        for other in study.trials[: one.number]
-        if one.datetime_start < other.datetime_complete and other.datetime_start < one.datetime_complete
+        for other in study.trials
+        if one.number != other.number
+        and one.user_attrs["chosen"] <= other.user_attrs["chosen"] < one.datetime_complete.timestamp()
     ]
     assert out_together
     assert all(here != there for here, there in out_together)

@@ -13,7 +13,7 @@ import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from secrets import randbits
+from secrets import SystemRandom, randbits
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ from boca.integrations.optuna_bridge import (
     refuse_other_range,
 )
 
-_TRIES = 3  # choices that another worker made too, after which one stands
+_TRIES = 8  # choices that another worker made too, after which one stands
 
 
 class SpaceChanged(UserWarning):
@@ -137,6 +137,8 @@ class BocaSampler(BaseSampler):
                 _note(study, trial, {WHY: why | {"claim": claim}, REASON: why["reason"]})
                 if not self._is_taken(study, trial.number, memory, bridge, params, history):
                     break
+                # both see it, and would make the same choice again at the same time
+                time.sleep(SystemRandom().uniform(0.0, 2.0 * (time.perf_counter() - began)))
         return params
 
     def sample_independent(
