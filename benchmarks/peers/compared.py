@@ -1,0 +1,132 @@
+"""Finished runs of everybody as one Markdown table a problem: regret, money and time.
+
+A peer is a method of this package; the others are the library's own.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from boca import problems
+from boca.bench import methods
+from boca.bench.records import SHARES, Record, Runs, curve, regret, regrets
+from boca.bench.table import in_order, summary
+
+PEERS = "benchmarks.peers."
+
+LEGEND = (
+    "Simple regret, the optimum minus the best noiseless f among queries at the target (z*), within each share of the "
+    "capital: median; mean ± standard error over seeds. Some rows have fewer seeds than others. Capital: the share of "
+    "it that was spent when a run first was as good as the best peer is at the end (the lowest median regret there of "
+    "any method that is not the library's own), median over seeds, a run that never was counting as infinite. "
+    "Overhead: seconds a suggestion, median and mean over all suggestions of all seeds. "
+    '"none": runs without a query at z* by then, left out.'
+)
+
+
+def markdown(runs: Runs) -> str:
+    """Return a table for every problem with a known optimum."""
+    parts = [LEGEND]
+    for problem in in_order(runs, problems.names()):
+        by_method = runs[problem]
+        if any(run["optimum"] is None for by_seed in by_method.values() for run in by_seed.values()):
+            parts.append(f"### {problem}\n\nThe optimum is not known, so there is no regret to compare.")
+        else:
+            parts += [f"### {short(problem)}", _best_peer_in_words(by_method), _table(by_method)]
+    return "\n\n".join(parts)
+
+
+def short(name: str) -> str:
+    """Return a name without the path of this package."""
+    return name.removeprefix(PEERS)
+
+
+def best_peer(by_method: Mapping[str, Mapping[int, Record]]) -> tuple[str, float] | None:
+    """Return the peer with the lowest median regret at the end, and that regret; None without any."""
+    finals = {}
+    for name, by_seed in by_method.items():
+        median = summary(regrets(run)[-1] for run in by_seed.values()).median
+        if name.startswith(PEERS) and not math.isnan(median):
+            finals[name] = median
+    return min(finals.items(), key=lambda item: item[1]) if finals else None
+
+
+def reached(run: Record, goal: float) -> float:
+    """Return the share of the capital that was spent when the regret first was no more than this; inf if never."""
+    for spent, value in curve(run):
+        found = regret(run, value)
+        if found is not None and found <= goal:
+            return float(spent / run["capital"])
+    return math.inf
+
+
+def _best_peer_in_words(by_method: Mapping[str, Mapping[int, Record]]) -> str:
+    best = best_peer(by_method)
+    if best is None:
+        return "No run of a peer."
+    name, goal = best
+    return f"Best peer at the end: {short(name)}, median regret {goal:.2g} over {_seeds(len(by_method[name]))}."
+
+
+def _seeds(n: int) -> str:
+    return "1 seed" if n == 1 else f"{n} seeds"
+
+
+def _table(by_method: Mapping[str, Mapping[int, Record]]) -> str:
+    best = best_peer(by_method)
+    heads = [
+        "method",
+        "seeds",
+        *(f"{100 * share:g} %" for share in SHARES),
+        "capital to best peer",
+        "queries",
+        "overhead",
+    ]
+    rows = [
+        _row(name, list(by_method[name].values()), None if best is None else best[1])
+        for name in in_order(by_method, tuple(methods.METHODS))
+    ]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [heads, ["---"] * len(heads), *rows])
+
+
+def _row(name: str, runs: Sequence[Record], goal: float | None) -> list[str]:
+    by_share = zip(*(regrets(run) for run in runs), strict=True)
+    return [
+        short(name),
+        str(len(runs)),
+        *(_regret(at_share) for at_share in by_share),
+        "-" if goal is None else _capital([reached(run, goal) for run in runs]),
+        _queries(runs),
+        _overhead(runs),
+    ]
+
+
+def _regret(values: Sequence[float | None]) -> str:
+    s = summary(values)
+    if math.isnan(s.mean):
+        return f"none {s.missing}"
+    error = "" if math.isnan(s.error) else f" ± {s.error:.2g}"
+    missing = f", none {s.missing}" if s.missing else ""
+    return f"{s.median:.2g}; {s.mean:.2g}{error}{missing}"
+
+
+def _capital(shares: Sequence[float]) -> str:
+    never = sum(math.isinf(share) for share in shares)
+    median = statistics.median(shares)
+    text = "never" if math.isinf(median) else f"{100 * median:.0f} %"
+    return f"{text} ({len(shares) - never} of {len(shares)} runs)"
+
+
+def _queries(runs: Sequence[Record]) -> str:
+    at_target = statistics.fmean(sum(run["trace"]["at_target"]) for run in runs)
+    queries = statistics.fmean(len(run["trace"]["cost"]) for run in runs)
+    return f"{queries:.0f}, {at_target:.0f} at z*"
+
+
+def _overhead(runs: Sequence[Record]) -> str:
+    seconds = [overhead for run in runs for overhead in run["trace"]["overhead"]]
+    if not seconds:
+        return "-"
+    return f"{statistics.median(seconds):.2g} s; {statistics.fmean(seconds):.2g} s"
