@@ -43,6 +43,7 @@ def drive(searcher: Any, trials: int) -> list[dict[str, Any]]:
     return configs
 
 
+@pytest.mark.slow
 def test_a_tuner_runs_to_the_end_of_the_budget_and_not_further(tmp_path: Path) -> None:
     from ray import tune
 
