@@ -223,33 +223,26 @@ class Events(RuleBasedStateMachine):
         assert budget.left >= -1e-9
 
 
-def test_any_sequence_of_events_leaves_a_study_as_it_must_be(place):
-    examples = {"memory": 50, "sqlite": 20, "postgres": 5}[place.kind]
+def hold(place, examples, steps, *, derandomize):
+    """Play so many sequences of so many events, each on a study of its own."""
     names = map(str, itertools.count())
     run_state_machine_as_test(
         lambda: Events(place, next(names)),
         settings=settings(
             max_examples=examples,
-            stateful_step_count=25,
-            derandomize=True,
+            stateful_step_count=steps,
+            derandomize=derandomize,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_any_sequence_of_events_leaves_a_study_as_it_must_be(place):
+    hold(place, {"memory": 50, "sqlite": 20, "postgres": 5}[place.kind], 25, derandomize=True)
 
 
 @pytest.mark.faults
 def test_many_sequences_of_events_leave_a_study_as_it_must_be(place):
-    examples = {"memory": 1000, "sqlite": 150, "postgres": 50}[place.kind]
-    names = map(str, itertools.count())
-    run_state_machine_as_test(
-        lambda: Events(place, next(names)),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=60,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    hold(place, {"memory": 1000, "sqlite": 150, "postgres": 50}[place.kind], 60, derandomize=False)
