@@ -41,6 +41,8 @@ def accuracy(x, z):
 def main(budget: float = 10.0) -> None:
     result = boca.maximize(accuracy, SPACE, FIDELITY, budget=boca.targets(budget), seed=0)
     full = [t for t in result.history if (t.z["images"], t.z["rank"]) == (len(DIGITS), 400)]
+    if not full:
+        sys.exit("The time for a full evaluation was gone before one could begin: give more TARGETS.")
     each = np.mean([t.seconds for t in full])
     print(f"Best pipeline at the target: {result.value:.4f} of the digits are read correctly.")
     print(f"  scaler {result.x['scaler']}, gamma {result.x['gamma']:.3g}, alpha {result.x['alpha']:.3g}")

@@ -60,7 +60,7 @@ def test_a_quality_that_was_never_seen_has_no_cost(digits):
 # The short ones -----------------------------------------------------------------------------------------------------
 
 SAYS = {  # what a script says, with the budget that it is given here
-    "pipeline": ("2", r"Best pipeline at the target: 0\.\d{4} .*\n.*scaler (standard|range), gamma \S+, alpha"),
+    "pipeline": ("4", r"Best pipeline at the target: 0\.\d{4} .*\n.*scaler (standard|range), gamma \S+, alpha"),
     "network": (
         "1",
         r"<- the target\n\nBest network: loss \d\.\d{4} with units .*\n\d+ networks for the price of [01]\.\d ",

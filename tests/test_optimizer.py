@@ -991,6 +991,18 @@ def test_a_learned_cost_does_not_end_a_study_with_its_money_unspent(budget, seed
     assert opt.spent > 5.0 if budget != boca.targets(3) else opt.spent > 3.0
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_slow_first_evaluation_does_not_keep_a_small_study_from_the_target(seed):
+    """Whatever is loaded with the first evaluation makes the target look dear, and cheap queries correct it slowly."""
+    problem = Problem(Space(a=Float(0.0, 1.0)), Space(n=Int(10, 1000, log=True)))
+    opt, rng = optimizer(problem, targets(2), strategy=Boca(), seed=seed), np.random.default_rng(seed)
+    while (trial := opt.ask()) is not None:
+        took = trial.z["n"] / 1000 * math.exp(0.1 * rng.standard_normal())
+        opt.tell(trial, f(trial), seconds=took + (0.0 if trial.number else 0.3))
+    assert opt.best is not None
+    assert opt.budget.spent <= opt.budget.total
+
+
 @pytest.mark.parametrize(
     "fidelity",
     [Space(s=Choice(["cheap", "dear"])), Space(s=Float(0.0, 1.0)), Space(s=Int(0, 10)), Space(s=Float(-3, -1))],

@@ -152,16 +152,20 @@ class Books:
         return found
 
     def affords(self, z: Mapping[str, Any]) -> bool:
-        """Whether a query at z fits: exactly where the cost is declared, with nine chances in ten where learned."""
+        """Whether a query at z fits: exactly where the cost is declared, with nine chances in ten where learned.
+
+        The first query at the target needs one chance in two: a study that ends without it has bought nothing.
+        """
         if self.capital is None:
             return True
         if self._is_unmeasured:
             took = math.fsum(_took(t) for t in self.history.finished if not t.added)
             return took < self.capital.amount and len(self.history.running) < _BLIND
+        is_first = self.problem.is_target(z) and not any(self.problem.is_target(t.z) for t in self.history)
         if self.counts_seconds:
             assert self.seconds is not None
-            return self.seconds.pessimistic(z) <= self.left
-        return self.budget.affords(self.costs.pessimistic(z))
+            return (self.seconds.of(z) if is_first else self.seconds.pessimistic(z)) <= self.left
+        return self.budget.affords(self.costs.of(z) if is_first else self.costs.pessimistic(z))
 
 
 def _took(trial: Trial) -> float:

@@ -163,8 +163,9 @@ class Boca:
         if not self.reserve_last or not math.isfinite(budget.total):
             return False
         least = (price.pessimistic(problem.target) if reserve is None else reserve) * (1.0 - 1e-9)
-        if budget.left < least and not any(problem.is_target(trial.z) for trial in history):
-            return False  # the target is out of reach: cheaper queries still teach something about it
+        is_out_of_reach = budget.left < price.target * (1.0 - 1e-9)
+        if is_out_of_reach and not any(problem.is_target(trial.z) for trial in history):
+            return False  # cheaper queries still teach something about it
         return budget.left - price.pessimistic(z) < least
 
     def _improve(
