@@ -24,9 +24,6 @@ class Objective:
         self.asked += len(U)
         return self.function(U)
 
-    def value_at(self, u):
-        return float(self.value(u[None, :])[0])
-
     def value_and_gradient(self, U):
         if self.gradient is not None:
             return self.value(U), self.gradient(U)

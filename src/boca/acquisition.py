@@ -47,18 +47,3 @@ def log_ei(mu: FloatArray, sigma: FloatArray, best: float) -> Valued:
     log_h = np.where(u > _CERTAIN, np.log(improving), np.log(ratio) - 0.5 * v * v - _LOG_SQRT_2PI)
     by_mu = np.where(u > _CERTAIN, 1.0 / improving, e / ratio)
     return np.log(sigma) + log_h, by_mu / sigma, 1.0 / ratio / sigma
-
-
-def log_ei_at(mu: float, sigma: float, best: float) -> float:
-    """Return the value of `log_ei` for plain numbers: ten times faster where a maximiser asks for single points."""
-    from scipy.special import erfcx
-
-    u = max((mu - best) / sigma, -1e70)
-    if u > _CERTAIN:
-        return math.log(sigma) + math.log(u)
-    if u < _HOPELESS:
-        far = 1.0 / (u * u)
-        ratio = far - 3.0 * far * far
-    else:
-        ratio = 1.0 + u * math.sqrt(math.pi / 2.0) * float(erfcx(u * -math.sqrt(0.5)))
-    return math.log(sigma) + math.log(ratio) - 0.5 * u * u - _LOG_SQRT_2PI

@@ -1,6 +1,6 @@
 """Maximise a function on the unit cube of a space, exactly on its lattice.
 
-Two ways, one signature: `sobol` (quasi-random candidates, then all the best refined in one L-BFGS-B call) and `direct`
+Two ways, one signature: `sobol` (quasi-random candidates, then the best of them refined together) and `direct`
 (the paper's choice).  Both return rows of points that exist, best first, so that a caller who may not use the first
 takes the next.
 """
@@ -10,11 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boca.climb import climb
+from boca.direct import minimise
 from boca.space import Choice, Float, FloatArray, Space
 
 Maximizer: TypeAlias = Literal["sobol", "direct"]
@@ -23,6 +25,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 SOBOL_POINTS = 768
 NEIGHBOURS = 256  # perturbations of the anchors: with the above, 1,024 candidates
 STARTS = 8
+SCREENED = 64  # candidates whose values are computed at a time, the highest bounds first
 ENUMERABLE = 1024  # a space with at most so many points is searched completely
 DIRECT_EVALUATIONS = 6000
 DIRECT_COMBINATIONS = 64
@@ -32,8 +35,15 @@ class Objective(Protocol):
     """What can be maximised: many points at once, with and without derivatives."""
 
     def value(self, U: FloatArray, /) -> FloatArray: ...  # (m, d) -> (m,)
-    def value_at(self, u: FloatArray, /) -> float: ...  # (d,)
     def value_and_gradient(self, U: FloatArray, /) -> tuple[FloatArray, FloatArray]: ...  # (m, d) -> (m,), (m, d)
+
+
+@runtime_checkable
+class Bounded(Objective, Protocol):
+    """An objective that can say for less than its value what the value does not exceed."""
+
+    def bound(self, U: FloatArray, /) -> FloatArray | None:  # (m, d) -> (m,)
+        """Return upper bounds of the values; None where they would cost no less."""
 
 
 def sobol(
@@ -44,7 +54,7 @@ def sobol(
         return _ranked(objective, space.points())[0]
     far = space.snap(_rotated_sobol(len(space), rng))
     near = np.vstack([anchors, _perturbed(space, anchors, rng)])
-    groups = [_ranked(objective, far), _ranked(objective, near)]
+    groups = [_screened(objective, far), _screened(objective, near)]
     starts = np.vstack([points[: STARTS // 2] for points, _ in groups])
     refined = _refine(objective, starts, frozen=_is_choice(space))
     if any(parameter.levels is not None for parameter in space.values()):
@@ -54,9 +64,6 @@ def sobol(
 
 def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors: FloatArray) -> FloatArray:
     """Maximise by DIRECT, once for every combination of choices; with too many of those, by `sobol`."""
-    from scipy.optimize import Bounds
-    from scipy.optimize import direct as scipy_direct
-
     choice = _is_choice(space)
     options = [parameter.to_unit(parameter.choices) for parameter in space.values() if isinstance(parameter, Choice)]
     combinations = list(itertools.islice(itertools.product(*options), DIRECT_COMBINATIONS + 1))
@@ -66,24 +73,7 @@ def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors
     for combination in combinations:
         u = np.empty(len(space))
         u[choice] = combination
-
-        def loss(free: FloatArray, u: FloatArray = u) -> float:
-            u[~choice] = free
-            return -objective.value_at(u if space.is_continuous else space.snap(u[None, :])[0])
-
-        bounds = Bounds(np.zeros((~choice).sum()), np.ones((~choice).sum()))
-        result = scipy_direct(
-            loss,
-            bounds,
-            maxfun=DIRECT_EVALUATIONS,
-            maxiter=DIRECT_EVALUATIONS,
-            locally_biased=False,  # Jones et al. (1993), which the paper cites
-            len_tol=1e-6,
-            vol_tol=0.0,
-        )
-        u[~choice] = result.x
-        end = space.snap(u[None, :])[0].copy()
-        found.append(_climbed(objective, space, end, fixed=choice))
+        found.append(_climbed(objective, space, _divided(objective, space, u, free=~choice), fixed=choice))
     points, values = _ranked(objective, np.array(found))
     substitutes = _ranked(objective, space.snap(_rotated_sobol(len(space), rng)))
     return np.vstack([points[:1], _merged([(points[1:], values[1:]), substitutes])])
@@ -106,10 +96,40 @@ def _ranked(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArray
     return U[order], values[order]
 
 
+def _screened(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (k, d), (k,)
+    """Return the rows that may be among the best `STARTS`, with their values, best first; the others are not valued."""
+    bound = objective.bound(U) if isinstance(objective, Bounded) else None
+    if bound is None:
+        return _ranked(objective, U)
+    order = np.argsort(-bound, kind="stable")
+    points, bound = U[order], bound[order]
+    values = np.empty(0)
+    while len(values) < len(points):
+        k = len(values)
+        if k >= STARTS and np.partition(values, -STARTS)[-STARTS] >= bound[k]:
+            break
+        values = np.concatenate([values, objective.value(points[k : k + SCREENED])])
+    best = np.argsort(-values, kind="stable")
+    return points[best], values[best]
+
+
 def _merged(groups: list[tuple[FloatArray, FloatArray]]) -> FloatArray:  # (k, d)
     """Return all rows of all groups, best first; of equals the one in the earlier group."""
     values = np.concatenate([values for _, values in groups])
     return np.vstack([points for points, _ in groups])[np.argsort(-values, kind="stable")]
+
+
+def _divided(objective: Objective, space: Space, u: FloatArray, *, free: BoolArray) -> FloatArray:  # (d,) -> (d,)
+    """Return the best point that DIRECT finds along the free coordinates of u."""
+
+    def loss(F: FloatArray) -> FloatArray:  # (m, free) -> (m,)
+        U = np.tile(u, (len(F), 1))
+        U[:, free] = F
+        return -objective.value(U if space.is_continuous else space.snap(U))
+
+    best = u.copy()
+    best[free] = minimise(loss, int(free.sum()), evaluations=DIRECT_EVALUATIONS)
+    return np.asarray(space.snap(best[None, :])[0])
 
 
 @cache
@@ -140,27 +160,8 @@ def _perturbed(space: Space, anchors: FloatArray, rng: np.random.Generator) -> F
 
 
 def _refine(objective: Objective, starts: FloatArray, frozen: BoolArray) -> FloatArray:  # (k, d) -> (k, d)
-    """Climb from all starts at once: their sum has each one's gradient, and one call costs one overhead."""
-    from scipy.optimize import minimize
-
-    if frozen.all():
-        return starts
-    low = np.where(frozen, starts, 0.0)
-    high = np.where(frozen, starts, 1.0)
-
-    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = objective.value_and_gradient(flat.reshape(starts.shape))
-        return -float(value.sum()), np.where(frozen, 0.0, -gradient).ravel()
-
-    result = minimize(
-        loss,
-        starts.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.column_stack([low.ravel(), high.ravel()]),
-        options={"maxiter": 50, "ftol": 1e-9, "gtol": 1e-6},
-    )
-    return np.asarray(np.clip(np.reshape(result.x, starts.shape), low, high))
+    """Climb from all starts at once, in the coordinates that are not frozen."""
+    return starts if frozen.all() else climb(objective.value_and_gradient, starts, frozen)
 
 
 def _to_lattice(objective: Objective, space: Space, U: FloatArray) -> FloatArray:

@@ -12,10 +12,9 @@ told.  Replaying a history therefore gives the same model, bit for bit, and ther
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -24,11 +23,17 @@ from boca.acquisition import Valued
 from boca.encoding import Encoding, FidelityKernel
 from boca.errors import InvalidInput, one_of
 from boca.gp import fit as gp_fit
+from boca.gp.compress import IntArray, compressed, spread
 from boca.gp.kernels import Profile
 from boca.gp.model import GP, Section
 from boca.problem import Problem
 from boca.space import FloatArray, finite_number
 from boca.trial import History, sign
+
+FITTED = 500  # results from which hyper-parameters are learned, evenly from all: more change them little and cost n^3
+EXACT = 1200  # results up to which the posterior is exact ...
+ACTIVE = 800  # ... and through how many it is approximated beyond
+LEADING = 256  # results that bound what a candidate may promise: few candidates are then looked at with all
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ class Surrogate:
         prior = encoding.prior(informative=self.priors)
         random_starts = self.starts if not self.priors or count % 4 == 0 else 0
         first = np.array(previous["theta"]) if previous else prior.mean
-        data = collect(encoding, history, standard)
+        data = collect(encoding, history, standard).thinned(FITTED)
         theta = gp_fit.fit(
             encoding.kernel,
             data.X,
@@ -211,6 +216,16 @@ class Data:
     noise: FloatArray | None  # (n,)
     pending: FloatArray  # (m, D)
 
+    def taken(self, rows: IntArray) -> Data:
+        """Return these results, in this order."""
+        noise = None if self.noise is None else self.noise[rows]
+        return replace(self, X=self.X[rows], y=self.y[rows], noise=noise)
+
+    def thinned(self, count: int) -> Data:
+        """Return at most so many results, evenly from the first told to the last."""
+        n = len(self.y)
+        return self if n <= count else self.taken(np.linspace(0, n - 1, count).astype(np.intp))
+
 
 @dataclass(frozen=True)
 class Model:
@@ -238,17 +253,33 @@ class Model:
 
     @cached_property
     def gp(self) -> GP:
-        told = GP.build(
+        """The posterior given all results, those tied most to the target first: the leading ones bound variances."""
+        data = self.data.taken(np.argsort(-self._ties(self.data.X), kind="stable"))
+        condition = GP.build if len(data.y) <= EXACT else partial(compressed, active=self._active(data))
+        told = condition(
             self.encoding.kernel,
-            self.data.X,
-            self.data.y,
+            data.X,
+            data.y,
             kappa0=self.kappa0,
             h=self.h,
             eta2=self.eta2,
             m=self.mean,
-            noise=self.data.noise,
+            noise=data.noise,
         )
-        return told.imagine(self.data.pending)
+        return told.imagine(data.pending)
+
+    def _ties(self, X: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        """Return the correlation of every result's fidelity with the target."""
+        here = X.copy()
+        here[:, : self.encoding.x_width] = 0.0
+        star = np.concatenate([np.zeros(self.encoding.x_width), self.encoding.target])
+        return self.encoding.kernel.value(self.h, here, star[None, :])[:, 0]
+
+    def _active(self, data: Data) -> IntArray:  # (ACTIVE,)
+        """Return the results through which all others speak: the best at the target, and others far from each other."""
+        at_target = np.flatnonzero((data.X[:, self.encoding.x_width :] == self.encoding.target).all(axis=1))
+        best = at_target[np.argsort(-data.y[at_target], kind="stable")][: ACTIVE // 2]
+        return np.sort(spread(self.encoding.kernel, self.h, data.X, best, ACTIVE))
 
     @cached_property
     def section(self) -> Section:
@@ -314,17 +345,18 @@ class Promise:
     """A formula of mu and sigma bound to a model: what a maximiser maximises."""
 
     model: Model
-    formula: Callable[[Any, Any], Valued]
-    """Of mu and sigma, arrays or numbers."""
+    formula: Callable[[FloatArray, FloatArray], Valued]
+    """Of mu and sigma."""
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
         return self.formula(*self.model.moments(U))[0]
 
-    def value_at(self, u: FloatArray) -> float:  # (d,)
-        has_choices = self.model.problem.space.has_choices
-        features = self.model.encoding.x_features(u[None, :])[0] if has_choices else u
-        mean, variance = self.model.section.moments_at(features)
-        return float(self.formula(mean, math.sqrt(variance))[0])
+    def bound(self, U: FloatArray) -> FloatArray | None:  # (m, d) -> (m,)
+        """Return the formula of mu and of a deviation that is too large: none of ours falls with it."""
+        if len(self.model.gp.L) <= 2 * LEADING:
+            return None
+        mean, variance = self.model.section.moments(self.model.encoding.x_features(U), leading=LEADING)
+        return self.formula(mean, np.sqrt(variance))[0]
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
         encoding = self.model.encoding

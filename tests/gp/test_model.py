@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -310,15 +311,36 @@ def test_a_section_is_the_posterior_with_the_rest_held(name, m):
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_the_quick_ways_to_a_section_agree_with_the_plain_one(name):
+def test_the_mean_of_a_section_alone_is_the_one_that_comes_with_the_variance(name):
     X, y = data(50)
     piece = section(name, build(name, X, y))
     F = np.vstack([np.random.default_rng(14).random((BLOCK + 9, SECTIONS[name])), X[:3, : SECTIONS[name]]])
-    mean, variance = piece.moments(F)
-    np.testing.assert_allclose(piece.means(F), mean, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(
-        [piece.moments_at(f) for f in F], np.column_stack([mean, variance]), rtol=1e-8, atol=1e-11
-    )
+    np.testing.assert_allclose(piece.means(F), piece.moments(F)[0], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize("leading", [1, 7, 30])
+def test_the_leading_observations_bound_a_variance_by_what_they_leave_unknown_themselves(name, leading):
+    X, y = data(30)
+    noise = np.random.default_rng(15).random(30)
+    F = np.random.default_rng(16).random((BLOCK + 5, SECTIONS[name]))
+    piece = section(name, build(name, X, y, noise=noise))
+    mean, bound = piece.moments(F, leading=leading)
+    np.testing.assert_array_equal(mean, piece.moments(F)[0])  # the mean is that of all
+    assert np.all(bound >= piece.moments(F)[1] * (1.0 - 1e-9))
+    alone = section(name, build(name, X[:leading], y[:leading], noise=noise[:leading]))
+    np.testing.assert_allclose(bound, alone.moments(F)[1], rtol=1e-8, atol=1e-11)
+
+
+def test_more_leading_observations_bound_better_and_all_of_them_exactly():
+    X, y = data(40)
+    piece = section("product", build("product", X, y))
+    F = np.random.default_rng(17).random((50, 2))
+    bounds = [piece.moments(F, leading=k)[1] for k in (5, 10, 20, 40)]
+    for wide, narrow in itertools.pairwise(bounds):
+        assert np.all(narrow <= wide * (1.0 + 1e-12))
+        assert np.any(narrow < 0.9 * wide)
+    np.testing.assert_array_equal(bounds[-1], piece.moments(F)[1])
 
 
 @pytest.mark.parametrize("name", SECTIONS)

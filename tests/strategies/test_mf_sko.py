@@ -22,6 +22,7 @@ from boca.encoding import Encoding
 from boca.errors import InvalidInput
 from boca.gp import fit as gp_fit
 from boca.gp.fit import JITTER, Standardisation
+from boca.gp.kernels import BLOCK
 from boca.gp.model import GP
 from boca.maximizer import MAXIMIZERS
 from boca.problem import Budget
@@ -225,15 +226,15 @@ def test_the_joint_posterior_is_that_of_dense_algebra_with_points_out(space, M, 
 
 @EVERY_SPACE
 @EVERY_M
-def test_one_point_at_a_time_gives_the_same_posterior(space, M):
+def test_more_points_than_a_block_have_the_posterior_of_each_alone(space, M):
     belief = belief_of(setting(space, M), m=-0.2)
-    U = somewhere(space, 8)
-    together = belief.joint(U)
-    for i, u in enumerate(U):
-        mu, variance, covariance = belief.joint_at(u)
-        assert mu == pytest.approx(together[0][i], rel=1e-10, abs=1e-12)
-        np.testing.assert_allclose(variance, together[1][:, i], rtol=1e-10)
-        np.testing.assert_allclose(covariance, together[2][:, i], rtol=1e-10, atol=1e-13)
+    U = somewhere(space, BLOCK + 3)
+    mu, variance, covariance = belief.joint(U)
+    for i in (0, BLOCK - 1, BLOCK, BLOCK + 2):
+        alone = belief.joint(U[i : i + 1])
+        assert mu[i] == pytest.approx(alone[0][0], rel=1e-10, abs=1e-12)
+        np.testing.assert_allclose(variance[:, i], alone[1][:, 0], rtol=1e-10)
+        np.testing.assert_allclose(covariance[:, i], alone[2][:, 0], rtol=1e-10, atol=1e-13)
 
 
 @EVERY_SPACE
@@ -369,9 +370,8 @@ def test_the_acquisition_is_the_product_of_its_four_factors_at_the_best_level(sp
             moments = dense.of_levels(space.from_unit(u))
             expected = acquired(*moments, 0.4, s.eta2, per_cost, improvement_by_quadrature)
             assert value == pytest.approx(np.max(expected), rel=1e-7)
-            assert promise.value_at(u) == pytest.approx(math.log(np.max(expected)), rel=1e-7, abs=1e-7)
             assert promise.level(u) == int(np.argmax(expected))
-            np.testing.assert_allclose(np.exp(promise._by_level_at(u)), expected, rtol=1e-7)
+            np.testing.assert_allclose(np.exp(promise.by_level(u[None, :])[:, 0]), expected, rtol=1e-7)
             chosen.add(promise.level(u))
     assert M == 1 or len(chosen) > 1  # the choice of the level is a choice
 
@@ -390,10 +390,10 @@ def test_repeating_a_query_is_discounted_by_the_noise():
     promise = Promise(belief_of(s), 0.0, np.ones(1))
     best = int(np.argmax(s.y))
     at = NUMBERS.to_unit([s.xs[best]])[0]
-    mu, (variance,), _ = belief_of(s).joint_at(at)
+    mu, variance, _ = (moment.item() for moment in belief_of(s).joint(at[None, :]))
     discount = 1.0 - 1.0 / math.sqrt(1.0 + variance / 1e-6)
     assert discount < 1.0 - math.sqrt(0.5)
-    assert promise.value_at(at) == pytest.approx(math.log(mu) + math.log(discount), rel=1e-6)
+    assert promise.value(at[None, :])[0] == pytest.approx(math.log(mu) + math.log(discount), rel=1e-6)
 
 
 def test_without_noise_there_is_no_discount():
@@ -404,7 +404,6 @@ def test_without_noise_there_is_no_discount():
     U = somewhere(NUMBERS, 6)
     expected = [np.max(acquired(*dense_of(s).of_levels(NUMBERS.from_unit(u)), 0.4, 0.0, [3.0, 1.0])) for u in U]
     np.testing.assert_allclose(np.exp(promise.value(U)), expected, rtol=1e-6)
-    np.testing.assert_allclose([promise.value_at(u) for u in U], promise.value(U), rtol=1e-8, atol=1e-8)
 
 
 def test_a_level_that_has_nothing_in_common_with_the_target_is_not_asked():

@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from boca.gp import linalg
-from boca.gp.kernels import FloatArray, Kernel, Radial, blocks, covariance
+from boca.gp.kernels import FloatArray, Kernel, blocks, covariance
 
 
 def gls_mean(L: FloatArray, y: FloatArray) -> float:
@@ -145,11 +145,6 @@ class Section:
     def _weighted_alpha(self) -> FloatArray:
         return self.gp.alpha * self._weights
 
-    @cached_property
-    def _inverse(self) -> FloatArray:
-        """diag(w) K^-1 diag(w), so that correlations alone enter the quadratic form."""
-        return linalg.invert(self.gp.L) * np.outer(self._weights, self._weights)
-
     def _correlations(
         self, F: FloatArray
     ) -> tuple[FloatArray, list[FloatArray | float], list[FloatArray]]:  # (m, free) -> (m, n)
@@ -164,56 +159,38 @@ class Section:
             mean[i:j] = self.gp.m + self._correlations(F[i:j])[0] @ self._weighted_alpha
         return mean
 
-    def moments(self, F: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, free) -> mean (m,), variance (m,)
+    def moments(
+        self, F: FloatArray, *, leading: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> mean (m,), variance (m,)
+        """Return mean and variance; the variance given the `leading` observations alone is never below that of all.
+
+        A factor holds those of all its leading blocks, so such a bound costs nothing but its own, shorter solve.
+        """
+        L = self.gp.L if leading is None else np.asfortranarray(self.gp.L[:leading, :leading])
+        k = len(L)
         mean, explained = np.empty(len(F)), np.empty(len(F))
         for i, j in blocks(len(F)):
             C, _, _ = self._correlations(F[i:j])
             mean[i:j] = self.gp.m + C @ self._weighted_alpha
-            C *= self._weights
-            V = linalg.whiten(self.gp.L, C.T)
+            V = linalg.whiten(L, (C[:, :k] * self._weights[:k]).T)
             explained[i:j] = np.einsum("ij,ij->j", V, V)
         return mean, _positive(self.prior_variance - explained, self.gp.kappa0)
-
-    @cached_property
-    def _queries(self) -> list[tuple[Radial, slice | list[int], FloatArray, FloatArray]]:
-        """What a single evaluation needs of every free factor: itself, its columns, 1 / h, and the scaled data."""
-        factors = zip(self._free_kernel.radial, self._scaled, strict=True)
-        return [(radial, radial.where, 1.0 / radial.scale(self.gp.h), X) for radial, X in factors]
-
-    def moments_at(self, f: FloatArray) -> tuple[float, float]:  # (free,) -> mean, variance
-        """Return both moments at one point: what thousands of single evaluations need, several times faster."""
-        exponent: FloatArray | float = 0.0
-        k = self._weights
-        for radial, where, per_bandwidth, X in self._queries:
-            difference = X - f[where] * per_bandwidth
-            e, p, _ = radial.parts(np.einsum("ij,ij->i", difference, difference))
-            exponent = exponent + e
-            k = k if p is None else k * p
-        k = k * np.exp(exponent)
-        v = linalg.whiten_vector(self.gp.L, k)
-        variance = self.prior_variance - float(v @ v)
-        return self.gp.m + float(k @ self.gp.alpha), max(variance, 1e-14 * self.gp.kappa0)
 
     def moments_and_gradients(
         self, F: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:  # mean, variance (m,), d mean, d variance (m, free)
-        """Return both moments with their derivatives by the free columns.
-
-        It goes through the explicit inverse: one product instead of two triangular solves an evaluation.  That
-        loses digits where K is nearly singular, which a search for a starting point can afford and a decision
-        cannot: decide with `moments`.
-        """
+        """Return both moments with their derivatives by the free columns."""
         C, slopes, queries = self._correlations(F)
-        Q = C @ self._inverse  # (m, n)
         mean = self.gp.m + C @ self._weighted_alpha
-        variance = _positive(self.prior_variance - np.einsum("ij,ij->i", Q, C), self.gp.kappa0)
-        by_mean_and_variance = np.concatenate([np.broadcast_to(self._weighted_alpha, Q.shape), -2.0 * Q])
-        by_mean_and_variance *= np.tile(C, (2, 1))
+        V = linalg.whiten(self.gp.L, (C * self._weights).T)
+        variance = _positive(self.prior_variance - np.einsum("ij,ij->j", V, V), self.gp.kappa0)
+        Q = linalg.unwhiten(self.gp.L, V).T * (-2.0 * self._weights)  # (m, n), d variance / d correlations
         gradients = np.zeros((2, *F.shape))
         for radial, g, A, X in zip(self._free_kernel.radial, slopes, queries, self._scaled, strict=True):
             columns = list(radial.columns)
-            scale = radial.scale(self.gp.h)
-            slope = g if isinstance(g, float) else np.tile(g, (2, 1))
-            G = (by_mean_and_variance * slope).reshape(2, len(F), -1)  # by s, the squared distance
-            gradients[:, :, columns] = 2.0 / scale * (A * G.sum(axis=2)[:, :, None] - G @ X)
+            per_scale = 2.0 / radial.scale(self.gp.h)
+            M = C * g
+            for gradient, weight in zip(gradients, (self._weighted_alpha, Q), strict=True):
+                G = M * weight  # by s, the squared distance
+                gradient[:, columns] = per_scale * (A * G.sum(axis=1)[:, None] - G @ X)
         return mean, variance, gradients[0], gradients[1]

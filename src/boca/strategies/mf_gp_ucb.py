@@ -301,9 +301,6 @@ class _Bound:
         bounds = [shift + factor * promise.value(U) for promise, factor, shift in self._terms]
         return np.asarray(np.min(bounds, axis=0))
 
-    def value_at(self, u: FloatArray) -> float:  # (d,)
-        return min(shift + factor * promise.value_at(u) for promise, factor, shift in self._terms)
-
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
         values, gradients = [], []
         for promise, factor, shift in self._terms:

@@ -8,7 +8,7 @@
     kappa, h    (M,), (M, d)  scales and bandwidths of f_0 and of the differences
     B           (T, M, M)     covariance of the levels in each of T terms of the kernel
     F, level    (n, D), (n,)  features of the queried x, and the level of each
-    k           (M, n, q)     covariance of f_m at q points with the results
+    k           (q, n)        covariance of f_m at q points with the results; V is the same whitened, L^-1 k
     eta2                      variance of the noise
     x**                       effective best solution: the queried x of largest mean minus deviation at the target
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,7 @@ from boca.encoding import Encoding
 from boca.errors import one_of
 from boca.gp import linalg
 from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, standardise
-from boca.gp.kernels import squared_distances
+from boca.gp.kernels import Radial, blocks, squared_distances
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
@@ -143,30 +143,44 @@ def unpack(theta: FloatArray, M: int) -> tuple[FloatArray, FloatArray, float]:
 def log_likelihood(
     theta: FloatArray, encoding: Encoding, data: Data, level: NDArray[np.int_], M: int
 ) -> tuple[float, FloatArray]:
-    """Return the log marginal likelihood of the autoregressive model, and its gradient by theta."""
+    """Return the log marginal likelihood of the autoregressive model, and its gradient by theta.
+
+    With the results in order of their levels, term t of the kernel is a block at the end of K.  As in `gp.fit`, one
+    triangle of each matrix alone is touched, in blocks of rows.
+    """
     kappa, h, eta2 = unpack(theta, M)
     n, d = len(data.y), h.shape[1]
+    order = np.argsort(level, kind="stable")
+    X, y = data.X[order], data.y[order]
     radial = encoding.kernel.radial[0]
-    K = np.zeros((n, n))
-    parts = []
-    for t in range(M):
-        rows = np.flatnonzero(level >= t)
-        a = radial.scaled(h[t], data.X[rows])
-        C = kappa[t] * np.exp(-0.5 * squared_distances(a, a))
-        K[np.ix_(rows, rows)] += C
-        parts.append((rows, a, C))
-    K[np.diag_indices(n)] += eta2 + (0.0 if data.noise is None else data.noise)
+    K = np.zeros((n, n), order="F")
+    terms = []
+    for t, first in enumerate(np.searchsorted(level[order], np.arange(M))):
+        a = radial.scaled(h[t], X[first:])
+        C = [kappa[t] * np.exp(-0.5 * squared_distances(a[i:j], a[i:])) for i, j in blocks(len(a))]
+        for (i, j), rows in zip(blocks(len(a)), C, strict=True):
+            K.T[first + i : first + j, first + i :] += rows
+        terms.append((first, a, C))
+    K[np.diag_indices(n)] += eta2 + (0.0 if data.noise is None else data.noise[order])
     L, _ = linalg.factor(K)
-    alpha = linalg.solve(L, data.y)
-    value = -0.5 * (float(data.y @ alpha) + linalg.log_determinant(L) + n * math.log(2.0 * math.pi))
-    W = np.outer(alpha, alpha) - linalg.invert(L)
-    trace = float(np.trace(W))
+    alpha = linalg.solve(L, y)
+    value = -0.5 * (float(y @ alpha) + linalg.log_determinant(L) + n * math.log(2.0 * math.pi))
+    K_inv = linalg.invert_lower(L)
+    on_diagonal = alpha * alpha - np.diagonal(K_inv)
+    trace = float(on_diagonal.sum())
     gradient = np.zeros_like(theta)
-    for t, (rows, a, C) in enumerate(parts):
-        A = W[np.ix_(rows, rows)] * C
-        gradient[t] = 0.5 * (float(A.sum()) + JITTER * kappa[t] * trace)
-        # half of sum_rc A_rc (a_r - a_c)^2 of every column, from sums and one product
-        by_column = A.sum(axis=1) @ (a * a) - np.einsum("ij,ij->j", a, A @ a)
+    for t, (first, a, C) in enumerate(terms):
+        off_diagonal = 0.0
+        by_column = np.zeros(a.shape[1])  # sum over pairs r < c of A_rc (a_r - a_c)^2, from sums and one product
+        for (i, j), rows in zip(blocks(len(a)), C, strict=True):
+            A = np.multiply(alpha[first + i : first + j, None], alpha[first + i :])
+            A -= K_inv.T[first + i : first + j, first + i :]
+            A *= rows
+            A[:, : j - i] = np.triu(A[:, : j - i], 1)
+            off_diagonal += float(A.sum())
+            by_column += A.sum(axis=1) @ (a[i:j] * a[i:j]) + A.sum(axis=0) @ (a[i:] * a[i:])
+            by_column -= 2.0 * np.einsum("ij,ij->j", a[i:j], A @ a[i:])
+        gradient[t] = off_diagonal + 0.5 * kappa[t] * (float(on_diagonal[first:].sum()) + JITTER * trace)
         np.add.at(gradient, M + t * d + np.array(radial.bandwidths), by_column)
     gradient[-1] = 0.5 * math.exp(theta[-1]) * trace
     return value, gradient
@@ -270,41 +284,28 @@ class Belief:
         m: float,
         record: dict[str, Any] | None,
     ) -> Belief:
-        """Condition on the results, then on the mean at what is pending, which leaves all means as they are."""
-        F = np.vstack([data.X, data.pending])
-        belief = cls(problem, encoding, standard, F, level, B, h, eta2, m, np.empty((0, 0)), np.empty(0), record)
-        K = belief._cross(F)[level, np.arange(len(F)), :]  # row i: f of level i at x_i with all
-        K[np.diag_indices(len(K))] += eta2
+        """Condition on the results, then on the mean at what is pending, which leaves all means as they are.
+
+        Results are kept in order of their levels: a term that begins at a higher level is zero for those before.
+        """
         n = len(data.y)
+        order = np.concatenate([np.argsort(level[:n], kind="stable"), np.arange(n, len(level))])
+        F, level = np.vstack([data.X, data.pending])[order], level[order]
+        K = eta2 * np.eye(len(F))
+        for term, bandwidths in zip(B, h, strict=True):
+            scaled = encoding.kernel.radial[0].scaled(bandwidths, F)
+            K += term[np.ix_(level, level)] * np.exp(-0.5 * squared_distances(scaled, scaled))
         if data.noise is not None:
-            K[np.arange(n), np.arange(n)] += data.noise
+            K[np.arange(n), np.arange(n)] += data.noise[order[:n]]
         L, jitter = linalg.factor(K[:n, :n])
-        alpha = np.concatenate([linalg.solve(L, data.y - m), np.zeros(len(data.pending))])
+        alpha = np.concatenate([linalg.solve(L, data.y[order[:n]] - m), np.zeros(len(data.pending))])
         if len(data.pending):
             L = linalg.extend(L, K[:n, n:], K[n:, n:] + jitter * np.eye(len(data.pending)))
-        return replace(belief, eta2=eta2 + jitter, L=L, alpha=alpha)
+        return cls(problem, encoding, standard, F, level, B, h, eta2 + jitter, m, L, alpha, record)
 
     @cached_property
-    def _weights(self) -> FloatArray:  # (T, M, n)
-        """How much of each term every level shares with every result."""
-        return self.B[:, :, self.level]
-
-    @cached_property
-    def _scaled(self) -> list[FloatArray]:
-        return [self.encoding.kernel.radial[0].scaled(h, self.F) for h in self.h]
-
-    @cached_property
-    def _stacked(self) -> tuple[FloatArray, FloatArray]:  # (T, n, D), (T, D)
-        """The same, and what scales a single query."""
-        per_bandwidth = [1.0 / self.encoding.kernel.radial[0].scale(h) for h in self.h]
-        return np.array(self._scaled), np.array(per_bandwidth)
-
-    def _cross(self, F: FloatArray) -> FloatArray:  # (q, D) -> (M, q, n)
-        k = np.zeros((self.B.shape[1], len(F), len(self.F)))
-        for weights, h, scaled in zip(self._weights, self.h, self._scaled, strict=True):
-            E = np.exp(-0.5 * squared_distances(self.encoding.kernel.radial[0].scaled(h, F), scaled))
-            k += weights[:, None, :] * E
-        return k
+    def _terms(self) -> list[_Term]:
+        return [_Term.build(self, B, h) for B, h in zip(self.B, self.h, strict=True)]
 
     @cached_property
     def _prior(self) -> tuple[FloatArray, FloatArray]:  # (M,), (M,)
@@ -314,25 +315,22 @@ class Belief:
 
     def joint(self, U: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:  # (q, d) -> (q,), (M, q), (M, q)
         """Return the mean of the target, and of every level the variance and the covariance with the target."""
-        k = self._cross(self.encoding.x_features(U))
-        M, q, n = k.shape
-        V = linalg.whiten(self.L, k.reshape(M * q, n).T).reshape(n, M, q)
         own, shared = (prior[:, None] for prior in self._prior)
-        variance = own - np.einsum("nmq,nmq->mq", V, V)
-        covariance = shared - np.einsum("nmq,nq->mq", V, V[:, -1])
-        return self.m + k[-1] @ self.alpha, np.maximum(variance, 1e-14 * own), covariance
+        mu = np.empty(len(U))
+        explained, in_common = np.empty((2, len(own), len(U)))
+        for i, j in blocks(len(U)):
+            F = self.encoding.x_features(U[i:j])
+            V = np.zeros((len(own), j - i, len(self.F)))
+            for term in self._terms:
+                V[term.levels, :, term.first :] += term.whitened(F)[term.kinds]
+            mu[i:j] = self.m + V[-1] @ self._whitened_results
+            explained[:, i:j] = np.einsum("mqn,mqn->mq", V, V)
+            in_common[:, i:j] = np.einsum("mqn,qn->mq", V, V[-1])
+        return mu, np.maximum(own - explained, 1e-14 * own), shared - in_common
 
-    def joint_at(self, u: FloatArray) -> tuple[float, list[float], list[float]]:  # (d,) -> scalar, (M,), (M,)
-        """Return the same at one point, several times faster."""
-        X, per_bandwidth = self._stacked
-        f = self.encoding.x_features(u[None, :])[0] if self.problem.space.has_choices else u
-        difference = X - (f * per_bandwidth)[:, None, :]
-        E = np.exp(-0.5 * np.einsum("tnj,tnj->tn", difference, difference))
-        k = np.einsum("tmn,tn->mn", self._weights, E)
-        V = linalg.whiten(self.L, k.T)  # (n, M)
-        own, shared = self._prior
-        variance = np.maximum(own - np.einsum("nm,nm->m", V, V), 1e-14 * own)
-        return self.m + float(k[-1] @ self.alpha), variance.tolist(), (shared - V[:, -1] @ V).tolist()
+    @cached_property
+    def _whitened_results(self) -> FloatArray:  # (n,)
+        return np.tril(self.L).T @ self.alpha
 
     def moments(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (q, d) -> mu (q,), sigma (q,)
         mu, variance, _ = self.joint(U)
@@ -360,6 +358,43 @@ class Belief:
         }
 
 
+@dataclass(frozen=True)
+class _Term:
+    """One term of the kernel between queries and results; levels that share it alike are one kind, computed once."""
+
+    first: int  # the results before this one have no part in it
+    levels: NDArray[np.int_]  # those that have
+    kinds: NDArray[np.int_]  # of each of them
+    weights: FloatArray  # (kinds, n - first), covariance with the level of every result
+    radial: Radial
+    h: FloatArray
+    scaled: FloatArray  # (n - first, D)
+    L: FloatArray  # (n - first, n - first)
+
+    @classmethod
+    def build(cls, belief: Belief, B: FloatArray, h: FloatArray) -> _Term:
+        levels = np.flatnonzero(B.any(axis=1))
+        first = int(np.argmax(np.isin(belief.level, levels)))
+        rows, kinds = np.unique(B[levels], axis=0, return_inverse=True)
+        radial = belief.encoding.kernel.radial[0]
+        return cls(
+            first,
+            levels,
+            kinds.ravel(),
+            rows[:, belief.level[first:]],
+            radial,
+            h,
+            radial.scaled(h, belief.F[first:]),
+            np.asfortranarray(belief.L[first:, first:]),
+        )
+
+    def whitened(self, F: FloatArray) -> FloatArray:  # (q, D) -> (kinds, q, n - first)
+        """Return L^-1 k of this term; the zeros before `first` stay zeros."""
+        E = np.exp(-0.5 * squared_distances(self.radial.scaled(self.h, F), self.scaled))
+        k = self.weights[:, None, :] * E
+        return linalg.whiten(self.L, k.reshape(-1, k.shape[-1]).T).T.reshape(k.shape)
+
+
 # The acquisition --------------------------------------------------------------------------------------------------
 
 
@@ -372,10 +407,7 @@ class Promise:
     per_cost: FloatArray  # (M,), cost_{M-1} / cost_m
 
     def value(self, U: FloatArray) -> FloatArray:  # (q, d) -> (q,)
-        return np.asarray(np.max(self._by_level(*self.belief.joint(U)), axis=0))
-
-    def value_at(self, u: FloatArray) -> float:  # (d,)
-        return max(self._by_level_at(u))
+        return np.asarray(np.max(self.by_level(U), axis=0))
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (q, d) -> (q,), (q, d)
         """Differentiate by differences: a few starts of few dimensions do not pay for the formula."""
@@ -387,30 +419,14 @@ class Promise:
 
     def level(self, u: FloatArray) -> int:  # (d,)
         """Return the level to query at x."""
-        return int(np.argmax(self._by_level_at(u)))
+        return int(np.argmax(self.by_level(u[None, :])))
 
-    def _by_level(self, mu: FloatArray, variance: FloatArray, covariance: FloatArray) -> FloatArray:  # (M, q)
-        """Return the sum of the four factors' logarithms."""
+    def by_level(self, U: FloatArray) -> FloatArray:  # (q, d) -> (M, q)
+        """Return the sum of the four factors' logarithms at every level."""
+        mu, variance, covariance = self.belief.joint(U)
         improvement = acquisition.log_ei(mu, np.sqrt(variance[-1]), self.best)[0]
         correlation = np.maximum(covariance / np.sqrt(variance * variance[-1]), _UNCORRELATED)
-        total = improvement + np.log(correlation) + np.array(self._log_per_cost)[:, None]
+        total = improvement + np.log(correlation) + np.log(self.per_cost)[:, None]
         if self.belief.eta2 > 0.0:  # 1 - 1 / sqrt(1 + r), with all its digits where r is small
             total += np.log(-np.expm1(-0.5 * np.log1p(variance / self.belief.eta2)))
         return np.asarray(total)
-
-    def _by_level_at(self, u: FloatArray) -> list[float]:  # (d,) -> (M,)
-        """Return the same at one point, in plain numbers."""
-        mu, variances, covariances = self.belief.joint_at(u)
-        target = variances[-1]
-        improvement = acquisition.log_ei_at(mu, math.sqrt(target), self.best)
-        eta2 = self.belief.eta2
-        total = []
-        for variance, covariance, factor in zip(variances, covariances, self._log_per_cost, strict=True):
-            correlation = max(covariance / math.sqrt(variance * target), _UNCORRELATED)
-            discount = math.log(-math.expm1(-0.5 * math.log1p(variance / eta2))) if eta2 > 0.0 else 0.0
-            total.append(improvement + math.log(correlation) + factor + discount)
-        return total
-
-    @cached_property
-    def _log_per_cost(self) -> list[float]:
-        return [math.log(factor) for factor in self.per_cost]

@@ -1,0 +1,99 @@
+"""Climb from many starts at once: quasi-Newton steps within the unit cube, every start with a curvature of its own.
+
+    symbol   shape      meaning
+    x        (k, d)     where each start has got to
+    g        (k, d)     gradient there; zero where a coordinate is frozen
+    H        (k, d, d)  inverse of the curvature, learned from the steps (BFGS, for -value)
+    p        (k, d)     the next step at full length
+    t        (k,)       the share of it to try, shorter after a failure
+
+One round evaluates one point of every start that is still climbing, in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+ROUNDS = 60
+_FIRST_STEP = 0.1  # of the cube, before any curvature is known
+_SUFFICIENT = 1e-4  # of the rise that the slope promises
+_SHORTEST = 1e-4  # share of a step; a start that needs less stands on a kink
+_FLAT = 1e-7  # rise that is not worth a step
+_HOPELESS = 20.0  # a start that so many times its promised rise would not bring to the best is given up ...
+_PATIENCE = 6  # ... after so many rounds
+
+
+def climb(
+    value_and_gradient: Callable[[FloatArray], tuple[FloatArray, FloatArray]], starts: FloatArray, frozen: BoolArray
+) -> FloatArray:  # (k, d), frozen (d,) -> (k, d)
+    """Return the local maxima above the starts; a start that cannot become the best may stop on its way."""
+    k, d = starts.shape
+    low, high = np.where(frozen, starts, 0.0), np.where(frozen, starts, 1.0)
+    x = starts.copy()
+    value, gradient = value_and_gradient(x)
+    unit = max(1.0, float(np.max(np.abs(gradient))))  # squares of 1e300 are no floats
+    value, g = value / unit, np.where(frozen, 0.0, gradient / unit)
+    H = np.tile(np.eye(d), (k, 1, 1))
+    is_new = np.ones(k, dtype=bool)  # no curvature is known yet
+    t = np.ones(k)
+    p = _step(H, g, x, low, high, is_new)
+    climbing = np.flatnonzero(_dot(p, g) > 0.0)
+    for round_ in range(ROUNDS):
+        if not len(climbing):
+            break
+        tried = np.clip(x[climbing] + t[climbing, None] * p[climbing], low[climbing], high[climbing])
+        found, gradient = value_and_gradient(tried)
+        found, gradient = found / unit, np.where(frozen, 0.0, gradient / unit)
+        move = tried - x[climbing]
+        rise, promised = found - value[climbing], _dot(move, g[climbing])
+        rises = rise >= _SUFFICIENT * promised  # never so for nan
+        short = 0.5 * promised[~rises] / np.maximum(promised[~rises] - rise[~rises], 1e-300)  # the parabola's top
+        t[climbing[~rises]] *= np.clip(np.nan_to_num(short), 0.1, 0.5)
+
+        on = climbing[rises]
+        H[on], is_new[on] = _learned(H[on], is_new[on], move[rises], g[on] - gradient[rises])
+        x[on], value[on], g[on], t[on] = tried[rises], found[rises], gradient[rises], 1.0
+        p[on] = _step(H[on], g[on], x[on], low[on], high[on], is_new[on])
+
+        slope = _dot(p[climbing], g[climbing])
+        is_done = (slope <= _FLAT) | (t[climbing] < _SHORTEST)
+        if round_ >= _PATIENCE:
+            is_done |= value[climbing] + _HOPELESS * slope < np.max(value)
+        climbing = climbing[~is_done]
+    return x
+
+
+def _step(
+    H: FloatArray, g: FloatArray, x: FloatArray, low: FloatArray, high: FloatArray, is_new: BoolArray
+) -> FloatArray:  # (k, d)
+    """Return the quasi-Newton step in the coordinates that no bound holds."""
+    held = ((x <= low) & (g < 0.0)) | ((x >= high) & (g > 0.0))
+    p = np.where(held, 0.0, np.einsum("kij,kj->ki", H, np.where(held, 0.0, g)))
+    longest = np.max(np.abs(p), axis=1)
+    return p * np.where(is_new & (longest > _FIRST_STEP), _FIRST_STEP / np.maximum(longest, 1e-300), 1.0)[:, None]
+
+
+def _learned(
+    H: FloatArray, is_new: BoolArray, s: FloatArray, y: FloatArray
+) -> tuple[FloatArray, BoolArray]:  # H (k, d, d), s and y (k, d)
+    """Return H after steps s that changed the gradient of -value by y, and which still know no curvature."""
+    sy, yy = _dot(s, y), _dot(y, y)
+    is_curved = sy > 1e-10 * np.sqrt(yy * _dot(s, s))
+    r = np.where(is_curved, 1.0 / np.where(is_curved, sy, 1.0), 0.0)
+    scale = np.where(is_new & is_curved, sy / np.where(is_curved, yy, 1.0), 1.0)
+    H = H * scale[:, None, None]
+    Hy = np.einsum("kij,kj->ki", H, y)
+    along = (r * (1.0 + r * _dot(y, Hy)))[:, None, None] * (s[:, :, None] * s[:, None, :])
+    mixed = r[:, None, None] * Hy[:, :, None] * s[:, None, :]
+    return H + along - mixed - mixed.transpose(0, 2, 1), is_new & ~is_curved
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:  # (k, d), (k, d) -> (k,)
+    return np.asarray(np.einsum("ij,ij->i", a, b))
