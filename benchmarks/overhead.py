@@ -184,7 +184,7 @@ def likelihood_and_floor(case: Case) -> tuple[float, float]:
     encoding = Encoding(case.benchmark.problem, "matern52")
     standard = gp_fit.standardise(y)
     theta = np.array(case.fit(min(case.n, 200))["theta"])
-    kappa0, h, diagonal = gp_fit.unpack(theta)
+    kappa0, h, diagonal = gp_fit.unpack(theta, encoding.kernel)
     K = covariance(encoding.kernel, kappa0, h, X, np.full(case.n, diagonal))
     noise, scores = np.zeros(case.n), standard.apply(y)
     ours, floor = [], []

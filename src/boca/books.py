@@ -144,6 +144,12 @@ class Books:
                 f"Trials cost {self.spent - self.total:.6g}{unit} more than the budget of {self.total:.6g}: "
                 "their cost was learned or corrected only after they were handed out."
             )
+        guard = self.history.chosen[-1].why.get("guard") if self.history.chosen else None
+        if guard is not None:
+            found.append(
+                "Cheaper fidelities are switched off: results at the target are predicted better without them "
+                f"(by {guard:.2g} nats)."
+            )
         if failed:
             found.append(f"{len(failed)} of {len(self.history)} trials failed, the last with: {failed[-1].reason}")
         if queued:

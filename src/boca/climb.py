@@ -38,7 +38,8 @@ def climb(
     low, high = np.where(frozen, starts, 0.0), np.where(frozen, starts, 1.0)
     x = starts.copy()
     value, gradient = value_and_gradient(x)
-    unit = max(1.0, float(np.max(np.abs(gradient))))  # squares of 1e300 are no floats
+    steepest = float(np.max(np.abs(gradient), where=np.isfinite(gradient), initial=0.0))
+    unit = max(1.0, 1e-100 * steepest)  # squares of 1e300 are no floats
     value, g = value / unit, np.where(frozen, 0.0, gradient / unit)
     H = np.tile(np.eye(d), (k, 1, 1))
     is_new = np.ones(k, dtype=bool)  # no curvature is known yet
@@ -53,7 +54,7 @@ def climb(
         found, gradient = found / unit, np.where(frozen, 0.0, gradient / unit)
         move = tried - x[climbing]
         rise, promised = found - value[climbing], _dot(move, g[climbing])
-        rises = rise >= _SUFFICIENT * promised  # never so for nan
+        rises = rise >= np.maximum(_SUFFICIENT * promised, 0.0)  # never so for nan
         short = 0.5 * promised[~rises] / np.maximum(promised[~rises] - rise[~rises], 1e-300)  # the parabola's top
         t[climbing[~rises]] *= np.clip(np.nan_to_num(short), 0.1, 0.5)
 

@@ -3,26 +3,29 @@
 symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
-F        (n, D)   features: numeric x, indicators of x choices, numeric z, indicators of z choices
-h        (d + p,) bandwidths, in the order of the space and then of the fidelity space
+F        (n, D)   features: numeric x, indicators of x choices, numeric z, indicators of z choices, whether z is z*
+h        (H,)     bandwidths, in the order of the space and then of the fidelity space; strengths of jump and trend
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boca.errors import InvalidInput
 from boca.gp.fit import Prior
-from boca.gp.kernels import Custom, Kernel, Profile, Radial
+from boca.gp.kernels import Custom, Jump, Kernel, Profile, Radial, Trend
 from boca.problem import Problem
 from boca.space import Choice, FloatArray, Point, Space
 from boca.trial import History
+
+BoolArray: TypeAlias = NDArray[np.bool_]
 
 # A covariance on fidelities by name: values come as arrays that broadcast against each other.
 FidelityKernel: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
@@ -30,18 +33,22 @@ FidelityKernel: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any
 _LOG_KAPPA0 = (math.log(1e-2), math.log(1e3))
 _LOG_H = (math.log(0.01), math.log(10.0))
 _LOG_ETA2 = (math.log(1e-6), math.log(2.0))
+_STRONGEST = 20.0  # of jump and trend
+_RATE = 2.0  # of the exponential prior on either: what nothing speaks for is exactly zero
 
 
 @dataclass(frozen=True)
 class Encoding:
     """Points of a problem as rows of features, and the kernel on them.
 
-    Columns: numeric x, indicators of x choices, numeric z, indicators of z choices.
+    Columns: numeric x, indicators of x choices, numeric z, indicators of z choices; extended, whether z is z*.
     """
 
     problem: Problem
     profile: Profile
     fidelity_kernel: FidelityKernel | None = None
+    is_extended: bool = False
+    """Whether the target may differ from all other fidelities at once, and all x rise or fall together on the way."""
 
     def features(self, xs: list[Point], zs: list[Point]) -> FloatArray:  # n points -> (n, D)
         return np.hstack(
@@ -58,7 +65,10 @@ class Encoding:
         return _indicators(self.problem.space, U)
 
     def z_features(self, Z: FloatArray) -> FloatArray:  # (n, p) -> (n, Dz)
-        return Z if self.fidelity_kernel else _indicators(self.problem.fidelity, Z)
+        if self.fidelity_kernel:
+            return Z
+        features = _indicators(self.problem.fidelity, Z)
+        return np.column_stack([features, (self._unit_target == Z).all(axis=1)]) if self.is_extended else features
 
     def x_unit(self, features: FloatArray) -> FloatArray:  # (k, Dx) -> (k, d)
         U = np.empty((len(features), len(self.problem.space)))
@@ -81,7 +91,14 @@ class Encoding:
 
     @cached_property
     def target(self) -> FloatArray:  # (Dz,)
-        return np.ravel(self.z_features(self.problem.fidelity.to_unit([self.problem.target])))
+        return np.ravel(self.z_features(self._unit_target))
+
+    @cached_property
+    def _unit_target(self) -> FloatArray:  # (1, p)
+        return self.problem.fidelity.to_unit([self.problem.target])
+
+    def is_target(self, F: FloatArray) -> BoolArray:  # (n, D) -> (n,)
+        return np.asarray(np.equal(F[:, self.x_width :], self.target).all(axis=1))
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -99,6 +116,7 @@ class Encoding:
                 ("se", columns[numeric:], tuple(owners[numeric:])),
             ]
         custom: tuple[Custom, ...] = ()
+        jump, trend, strength = None, None, d + len(self.problem.fidelity)
         if self.fidelity_kernel:
             columns = tuple(self.x_width + j for j in range(len(self.problem.fidelity)))
             custom = (Custom(self._named_kernel, self._named_variance, columns),)
@@ -106,7 +124,10 @@ class Encoding:
             z_owners = _owners(self.problem.fidelity)
             z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
             groups.append(("se", z_columns, tuple(d + owner for owner in z_owners)))
-        return Kernel(tuple(Radial(*group) for group in groups if group[1]), custom)
+            if self.is_extended:
+                jump = Jump(self.x_width + len(z_owners), strength)
+                trend = Trend(z_columns, tuple(self.target[: len(z_owners)]), strength + 1)
+        return Kernel(tuple(Radial(*group) for group in groups if group[1]), custom, jump, trend)
 
     def _named_kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, p), (m, p) -> (n, m)
         """Hand the user's kernel mappings by name, in the user's own units."""
@@ -164,16 +185,23 @@ class Encoding:
         mean = [0.0, *[math.log(0.4 * math.sqrt(d))] * d, *[0.0] * p, math.log(0.01)]
         deviation = [1.5, *[1.0] * (d + p), 2.0] if informative else [math.inf] * (d + p + 2)
         low, high = zip(_LOG_KAPPA0, *[_LOG_H] * (d + p), _LOG_ETA2, strict=True)
-        return Prior(np.array(mean), np.array(deviation), np.array(low), np.array(high))
+        k = self.kernel.strengths
+        return Prior(
+            np.array([*mean, *[0.0] * k]),
+            np.array([*deviation, *[math.inf] * k]),
+            np.array([*low, *[0.0] * k]),
+            np.array([*high, *[_STRONGEST] * k]),
+            np.array([*[0.0] * len(mean), *[_RATE] * k]),
+        )
 
     def fidelity_covariance(self, h: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Return k(z, z*), k(z, z) for the rows of Z (m, p), and k(z*, z*), of the fidelity's kernel alone."""
+        """Return k(z, z*), k(z, z) for the rows of Z (m, p), and k(z*, z*): of the fidelity's kernel, trend apart."""
         if self.fidelity_kernel:
             star = self.target[None, :]
             return self._named_kernel(Z, star)[:, 0], self._named_variance(Z), float(self._named_variance(star)[0])
         A = np.hstack([np.zeros((len(Z), self.x_width)), self.z_features(Z)])
         star = np.concatenate([np.zeros(self.x_width), self.target])[None, :]
-        return self.kernel.value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
+        return replace(self.kernel, trend=None).value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
 
 
 def _owners(space: Space) -> list[int]:

@@ -33,6 +33,8 @@ from boca.trial import History, sign
 FITTED = 500  # results from which hyper-parameters are learned, evenly from all: more change them little and cost n^3
 EXACT = 1200  # results up to which the posterior is exact ...
 ACTIVE = 800  # ... and through how many it is approximated beyond
+_GOLDEN = 0.6180339887498949
+GUARDED = 8  # results at the target, below which a test of the other fidelities is a toss of a coin
 LEADING = 256  # results that bound what a candidate may promise: few candidates are then looked at with all
 
 
@@ -50,12 +52,18 @@ class Surrogate:
     """Refit after so many iterations; None: after n/15 new results, at least 1 and at most 25."""
     starts: int = 1
     """Random starts of every fit besides the warm one; with priors, one more every fourth refit and at the first."""
+    guard: float | None = 2.0
+    """Nats by which another use of the cheaper fidelities must predict the results at the target better, each left out
+    in turn, before it is taken: a model that lets the target jump and all x rise or fall together with the fidelity, or
+    no use at all.  None: they are always used as they are."""
     fidelity_kernel: FidelityKernel | None = None
     """A covariance of two fidelities (mappings by name, arrays that broadcast) in place of the squared exponential."""
 
     def __post_init__(self) -> None:
         one_of(self.kernel, get_args(Profile), "kernel")
         one_of(self.mean, ("gls", "median"), "mean")
+        if self.guard is not None and not self.guard >= 0.0:
+            raise InvalidInput(f"guard must be a number of nats, at least 0, or None; got {self.guard!r}.")
         if self.starts < 0:
             raise InvalidInput(f"starts must not be negative; got {self.starts!r}.")
         if self.refit_every is not None and self.refit_every < 1:
@@ -63,7 +71,7 @@ class Surrogate:
 
     @classmethod
     def paper(cls) -> Surrogate:
-        return cls(kernel="se", mean="median", priors=False, refit_every=25, starts=2)
+        return cls(kernel="se", mean="median", priors=False, refit_every=25, starts=2, guard=None)
 
     def model(
         self,
@@ -96,12 +104,16 @@ class Surrogate:
 
     def condition(self, problem: Problem, history: History, record: Mapping[str, Any]) -> Model:
         """Return the GP with the hyper-parameters of a refit after this history."""
-        encoding = Encoding(problem, self.kernel, self.fidelity_kernel)
+        use = record.get("use", {"kind": "all", "theta": record["theta"]})
+        encoding = self._encoding(problem, is_extended=use["kind"] == "extended")
         standard = gp_fit.Standardisation(record["location"], record["scale"])
         data = collect(encoding, history, standard)
-        kappa0, h, eta2 = gp_fit.unpack(np.array(record["theta"]))
+        if use["kind"] == "none":
+            data = data.at_target(encoding)
+        kappa0, h, eta2 = gp_fit.unpack(np.array(use["theta"]), encoding.kernel)
         mean = None if self.mean == "gls" else float(np.median(data.y))
-        return Model(problem, encoding, standard, data, kappa0, h, eta2, mean)
+        guard = use["nats"] if use["kind"] == "none" else None
+        return Model(problem, encoding, standard, data, kappa0, h, eta2, mean, guard=guard)
 
     def known(self, problem: Problem, history: History, hyperparameters: Mapping[str, Any]) -> Model:
         """Return the GP with hyper-parameters that the user knows, after this history."""
@@ -110,6 +122,9 @@ class Surrogate:
         standard = gp_fit.Standardisation(0.0, 1.0)
         data = collect(encoding, history, standard)
         return Model(problem, encoding, standard, data, kappa0, h, eta2, sign(problem.direction) * mean)
+
+    def _encoding(self, problem: Problem, *, is_extended: bool = False) -> Encoding:
+        return Encoding(problem, self.kernel, self.fidelity_kernel, is_extended)
 
     def check(self, problem: Problem, hyperparameters: Mapping[str, Any] | None) -> None:
         """Refuse what does not fit the problem, before anything is paid for."""
@@ -126,7 +141,7 @@ class Surrogate:
         previous: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
         """Learn hyper-parameters; the record is stored with the trial and is all that later models need."""
-        encoding = Encoding(problem, self.kernel, self.fidelity_kernel)
+        encoding = self._encoding(problem)
         scores = history.scores(problem.direction)
         standard = gp_fit.standardise(scores)
         count = int(previous["count"]) + 1 if previous else 0
@@ -143,7 +158,7 @@ class Surrogate:
             noise=data.noise,
             mean=None if self.mean == "gls" else 0.0,
         )
-        return {
+        record = {
             "theta": theta.tolist(),
             "location": standard.location,
             "scale": standard.scale,
@@ -151,6 +166,51 @@ class Surrogate:
             "iteration": len(history.chosen),
             "count": count,
         }
+        use = self._use(problem, history, record, previous.get("use") if previous else None)
+        return record if use is None else {**record, "use": use}
+
+    def _use(
+        self, problem: Problem, history: History, record: Mapping[str, Any], previous: Mapping[str, Any] | None
+    ) -> dict[str, Any] | None:
+        """Return how the cheaper fidelities are used, where not as they are: an explicit test of what they say.
+
+        Results at the target are predicted, each left out in turn: from all results as they are, from all with a jump
+        and a trend (`extended`), and from those at the target alone (`none`).  What was taken is kept until it is no
+        longer better than all as they are.
+        """
+        standard = gp_fit.Standardisation(record["location"], record["scale"])
+        plain = self._encoding(problem)
+        data = collect(plain, history, standard).thinned(FITTED)
+        if self.guard is None or not GUARDED <= np.sum(plain.is_target(data.X)) < len(data.y):
+            return None
+        together = self._left_out(plain, data, np.array(record["theta"]))
+        uses = [self._fitted("none", plain, data.at_target(plain), record, previous)]
+        if self.fidelity_kernel is None:
+            extended = self._encoding(problem, is_extended=True)
+            wider = collect(extended, history, standard).thinned(FITTED)
+            uses.append(self._fitted("extended", extended, wider, record, previous))
+        best = max(uses, key=lambda use: float(use["nats"]))
+        best["nats"] -= together
+        is_kept = previous is not None and previous["kind"] == best["kind"]
+        return best if best["nats"] > (0.0 if is_kept else self.guard) else None
+
+    def _fitted(
+        self, kind: str, encoding: Encoding, data: Data, record: Mapping[str, Any], previous: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Return a use of the cheaper fidelities with what was learned for it, and how well it predicts the target."""
+        prior = encoding.prior(informative=self.priors)
+        is_kept = previous is not None and previous["kind"] == kind
+        first = previous["theta"] if previous is not None and is_kept else record["theta"]
+        first = np.concatenate([first, np.full(len(prior.mean) - len(first), 0.1)])
+        mean = None if self.mean == "gls" else 0.0
+        theta = gp_fit.fit(encoding.kernel, data.X, data.y, prior=prior, starts=[first], noise=data.noise, mean=mean)
+        return {"kind": kind, "theta": theta.tolist(), "nats": self._left_out(encoding, data, theta)}
+
+    def _left_out(self, encoding: Encoding, data: Data, theta: FloatArray) -> float:
+        """Return the log density of the results at the target, each given all others of these data."""
+        mean = None if self.mean == "gls" else 0.0
+        gp = gp_fit.build(encoding.kernel, data.X, data.y, theta, noise=data.noise, mean=mean)
+        return float(np.sum(gp.left_out()[encoding.is_target(data.X)]))
 
 
 def collect(encoding: Encoding, history: History, standard: gp_fit.Standardisation) -> Data:
@@ -221,10 +281,18 @@ class Data:
         noise = None if self.noise is None else self.noise[rows]
         return replace(self, X=self.X[rows], y=self.y[rows], noise=noise)
 
+    def at_target(self, encoding: Encoding) -> Data:
+        """Return the results at the target, and what is out there."""
+        kept = self.taken(np.flatnonzero(encoding.is_target(self.X)))
+        return replace(kept, pending=self.pending[encoding.is_target(self.pending)])
+
     def thinned(self, count: int) -> Data:
         """Return at most so many results, evenly from the first told to the last."""
         n = len(self.y)
-        return self if n <= count else self.taken(np.linspace(0, n - 1, count).astype(np.intp))
+        if n <= count:
+            return self
+        spread = np.argsort(np.arange(n) * _GOLDEN % 1.0, kind="stable")  # in step with no cycle of results
+        return self.taken(np.sort(spread[:count]))
 
 
 @dataclass(frozen=True)
@@ -241,6 +309,8 @@ class Model:
     mean: float | None
     fit: dict[str, Any] | None = None
     """What a refit for this very model learned; None when an earlier one served."""
+    guard: float | None = None
+    """Nats by which the target is predicted better without the other fidelities, where they are switched off for it."""
     shrink: float = 1.0
 
     def shrunk(self, s: float) -> Model:
@@ -277,7 +347,7 @@ class Model:
 
     def _active(self, data: Data) -> IntArray:  # (ACTIVE,)
         """Return the results through which all others speak: the best at the target, and others far from each other."""
-        at_target = np.flatnonzero((data.X[:, self.encoding.x_width :] == self.encoding.target).all(axis=1))
+        at_target = np.flatnonzero(self.encoding.is_target(data.X))
         best = at_target[np.argsort(-data.y[at_target], kind="stable")][: ACTIVE // 2]
         return np.sort(spread(self.encoding.kernel, self.h, data.X, best, ACTIVE))
 
@@ -322,7 +392,7 @@ class Model:
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return the numbers that define this GP in the user's units: with the results, they are the model."""
-        d = len(self.problem.space)
+        d, p = len(self.problem.space), len(self.problem.fidelity)
         scale = self.standard.scale
         numbers: dict[str, Any] = {
             "kappa0": finite(self.kappa0 * scale * scale),
@@ -331,7 +401,12 @@ class Model:
             "h_x": self.h[:d].tolist(),
         }
         if not self.encoding.fidelity_kernel:
-            numbers["h_z"] = self.h[d:].tolist()
+            numbers["h_z"] = self.h[d : d + p].tolist()
+        kernel = self.encoding.kernel
+        if kernel.jump is not None and self.h[kernel.jump.strength] > 0.0:
+            numbers["jump"] = float(self.h[kernel.jump.strength])
+        if kernel.trend is not None and self.h[kernel.trend.strength] > 0.0:
+            numbers["trend"] = finite(float(self.h[kernel.trend.strength]) * self.kappa0 * scale * scale)
         return numbers
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from boca.gp.compress import _COLUMNS, compressed, spread
-from boca.gp.kernels import Custom, Kernel, Radial
+from boca.gp.kernels import Custom, Jump, Kernel, Radial, Trend
 from boca.gp.model import GP, Section
 
 ROOT_HALF = 0.5**0.5
@@ -19,8 +19,9 @@ KERNELS = {
         (Radial("matern52", (0, 1), (0, 1)),),
         (Custom(lambda P, Q: 0.5 + np.minimum(P, Q.T), lambda P: 0.5 + P[:, 0], (2,)),),
     ),
+    "jump and trend": Kernel(NUMERIC.radial, jump=Jump(3, 3), trend=Trend((2,), (1.0,), 4)),
 }
-H = {name: np.array([0.3, 0.6, 1.1])[: kernel.size] for name, kernel in KERNELS.items()}
+H = {name: np.array([0.3, 0.6, 1.1, 0.7, 1.5][: kernel.size + kernel.strengths]) for name, kernel in KERNELS.items()}
 KAPPA0, ETA2 = 2.3, 0.04
 
 
@@ -28,6 +29,9 @@ def inputs(name, n, rng):
     X = rng.random((n, 3))
     if name == "choice":  # indicators of one of three options
         return np.hstack([X[:, :2], ROOT_HALF * np.eye(3)[rng.integers(3, size=n)]])
+    if name == "jump and trend":  # a third at the target, where the third column is one
+        is_target = rng.random(n) < 1 / 3
+        return np.column_stack([X[:, :2], np.where(is_target, 1.0, X[:, 2]), is_target])
     return X
 
 
@@ -56,7 +60,7 @@ class ByDefinition:
         self.name, self.X, self.U = name, X, X[active]
         self.K_uu_inv = np.linalg.inv(self.k(self.U, self.U))
         Q = self.q(X, X)
-        self.lam = KAPPA0 * KERNELS[name].diagonal(X) - np.diagonal(Q) + eta2 + noise
+        self.lam = KAPPA0 * KERNELS[name].diagonal(H[name], X) - np.diagonal(Q) + eta2 + noise
         self.K_inv = np.linalg.inv(Q + np.diag(self.lam))
 
     def k(self, A, B):
@@ -233,11 +237,11 @@ def test_pending_points_keep_the_mean_and_lower_the_variance_as_a_result_there_w
     assert np.all(variance <= expected * (1.0 + 1e-12))
 
 
-@pytest.mark.parametrize("name", ["product", "custom", "choice"])
+@pytest.mark.parametrize("name", ["product", "custom", "choice", "jump and trend"])
 def test_a_section_of_it_has_the_moments_and_the_gradients_of_the_whole(name):
     X, y = data(name, 150)
     gp = compressed(KERNELS[name], X, y, np.arange(0, 150, 5), **told(name)).imagine(queries(name, 2, seed=6))
-    held = np.array([0.0, ROOT_HALF, 0.0]) if name == "choice" else np.array([0.85])
+    held = np.array({"choice": [0.0, ROOT_HALF, 0.0], "jump and trend": [1.0, 1.0]}.get(name, [0.85]))
     piece, F = Section(gp, 2, held), np.random.default_rng(7).random((20, 2))
     np.testing.assert_allclose(
         piece.moments(F), gp.posterior(np.hstack([F, np.tile(held, (20, 1))])), rtol=1e-8, atol=1e-10

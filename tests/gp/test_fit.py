@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, norm
 
 from boca.gp import fit as gp_fit
 from boca.gp.fit import JITTER, Prior, Standardisation, log_likelihood, standardise, unpack
-from boca.gp.kernels import BLOCK, Custom, Kernel, Radial
+from boca.gp.kernels import BLOCK, Custom, Jump, Kernel, Radial, Trend
 from boca.gp.model import GP
 
 KERNELS = {
@@ -22,6 +22,9 @@ KERNELS = {
         (Radial("matern52", (0, 1), (0, 1)),),
         (Custom(lambda P, Q: 0.5 + np.minimum(P, Q.T), lambda P: 0.5 + P[:, 0], (2,)),),
     ),
+    "jump": Kernel((Radial("matern52", (0, 1), (0, 1)), Radial("se", (2,), (2,))), jump=Jump(3, 3)),
+    "trend": Kernel((Radial("se", (0, 1, 2), (0, 1, 2)),), trend=Trend((1, 2), (1.0, 0.3), 3)),
+    "both": Kernel((Radial("matern52", (0, 1), (0, 1)),), jump=Jump(3, 2), trend=Trend((2, 3), (1.0, 1.0), 3)),
 }
 SIZES = (5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 7)
 
@@ -29,11 +32,13 @@ SIZES = (5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 7)
 def data(n, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 3))
-    return X, np.sin(5.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.standard_normal(n)
+    y = np.sin(5.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.standard_normal(n)
+    return np.column_stack([X, rng.random(n) < 0.3]), y  # the last column tells two classes apart
 
 
 def some_theta(kernel):
-    return np.log(np.array([1.7, *(0.4, 0.7, 1.2)[: kernel.size], 0.05]))
+    logs = np.log([1.7, *(0.4, 0.7, 1.2)[: kernel.size], 0.05])
+    return np.concatenate([logs, (0.8, 1.5)[: kernel.strengths]])
 
 
 def value_only(theta, name, X, y, noise, mean):
@@ -47,7 +52,9 @@ def finite_differences(function, theta, step=1e-5):
 
 
 def covariance_by_hand(theta, kernel, X, noise):
-    kappa0, h, eta2 = math.exp(theta[0]), np.exp(theta[1:-1]), math.exp(theta[-1])
+    end = 1 + kernel.size
+    kappa0, eta2 = math.exp(theta[0]), math.exp(theta[end])
+    h = np.concatenate([np.exp(theta[1:end]), theta[end + 1 :]])
     return kappa0 * kernel.value(h, X, X) + np.diag(eta2 + 1e-8 * kappa0 + noise)
 
 
@@ -55,7 +62,7 @@ def covariance_by_hand(theta, kernel, X, noise):
 
 
 def test_theta_holds_logarithms_and_a_constant_jitter_joins_the_noise():
-    kappa0, h, diagonal = unpack(np.log([4.0, 0.2, 0.5, 0.01]))
+    kappa0, h, diagonal = unpack(np.log([4.0, 0.2, 0.5, 0.01]), Kernel((Radial("se", (0, 1), (0, 1)),)))
     assert kappa0 == pytest.approx(4.0)
     np.testing.assert_allclose(h, [0.2, 0.5])
     assert diagonal == pytest.approx(0.01 + 4.0 * JITTER, rel=1e-14)
@@ -90,7 +97,7 @@ def test_the_model_that_theta_describes_has_the_likelihood_of_theta(name):
     for mean in (None, 0.3):
         gp = gp_fit.build(KERNELS[name], X, y, theta, noise=noise, mean=mean)
         assert gp.log_likelihood(y) == pytest.approx(value_only(theta, name, X, y, noise, mean), rel=1e-10)
-        assert gp.eta2 == unpack(theta)[2]
+        assert gp.eta2 == unpack(theta, KERNELS[name])[2]
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -153,7 +160,7 @@ def test_likelihood_and_gradient_are_those_of_scikit_learn(name, n):
     kernel = ConstantKernel(math.exp(theta[0])) * (RBF(h) if name == "se" else Matern(h, nu=2.5))
     kernel += WhiteKernel(math.exp(theta[-1]))
     jitter = JITTER * math.exp(theta[0])
-    other = GaussianProcessRegressor(kernel, alpha=jitter, optimizer=None).fit(X, y)
+    other = GaussianProcessRegressor(kernel, alpha=jitter, optimizer=None).fit(X[:, :3], y)
     expected, slope = other.log_marginal_likelihood(theta, eval_gradient=True)
     value, gradient = log_likelihood(theta, KERNELS[name], X, y, np.zeros(n), mean=0.0)
     assert value == pytest.approx(expected, rel=1e-10)
@@ -297,7 +304,7 @@ def test_a_model_is_built_with_what_theta_says():
     X, y = data(15)
     theta = some_theta(KERNELS["product"])
     A = np.random.default_rng(9).random((5, 3))
-    kappa0, h, diagonal = unpack(theta)
+    kappa0, h, diagonal = unpack(theta, KERNELS["product"])
     direct = GP.build(KERNELS["product"], X, y, kappa0=kappa0, h=h, eta2=diagonal, m=0.1)
     built = gp_fit.build(KERNELS["product"], X, y, theta, mean=0.1)
     np.testing.assert_array_equal(built.posterior(A), direct.posterior(A))

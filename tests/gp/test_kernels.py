@@ -119,7 +119,7 @@ def test_the_diagonal_is_that_of_the_matrix(custom, rng):
     )
     kernel = Kernel((Radial("matern52", (0, 1), (0, 1)),), factors)
     h = np.array([0.3, 0.6])
-    np.testing.assert_allclose(kernel.diagonal(A), np.diagonal(kernel.value(h, A, A)), rtol=1e-9)
+    np.testing.assert_allclose(kernel.diagonal(h, A), np.diagonal(kernel.value(h, A, A)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("profile", ["se", "matern52"])
@@ -236,4 +236,4 @@ def test_a_kernel_on_fidelities_by_name_sees_the_users_own_units():
             expected = math.exp(-(((x - y) / 0.3) ** 2) / 2.0) * (1.0 + min(z["N"], w["N"]) / 1000.0)
             expected *= 1.0 if z["s"] == w["s"] else 0.5
             assert K[i, j] == pytest.approx(expected / 2.0, rel=1e-12)  # 2 is the user's variance at the target
-    np.testing.assert_allclose(encoding.kernel.diagonal(F), np.diagonal(K), rtol=1e-12)
+    np.testing.assert_allclose(encoding.kernel.diagonal(np.array([0.3]), F), np.diagonal(K), rtol=1e-12)

@@ -34,13 +34,16 @@ _COLUMNS = 1024  # results handled at a time: the (a, n) array is never whole
 def spread(kernel: Kernel, h: FloatArray, X: FloatArray, first: IntArray, count: int) -> IntArray:  # (count,)
     """Return indices of the `first` rows of X and of those farthest from all that were taken before, in bandwidths."""
     scaled = np.hstack([r.scaled(h, X) for r in kernel.radial]) if kernel.radial else np.zeros((len(X), 1))
+    square = np.einsum("ij,ij->i", scaled, scaled)
     chosen = list(first[:count]) or [0]
     nearest = np.full(len(X), np.inf)
     for k in range(count):
         if k == len(chosen):
             chosen.append(int(np.argmax(nearest)))
-        away = scaled - scaled[chosen[k]]
-        np.minimum(nearest, np.einsum("ij,ij->i", away, away), out=nearest)
+        away = scaled @ (-2.0 * scaled[chosen[k]])
+        away += square
+        away += square[chosen[k]]
+        np.minimum(nearest, np.maximum(away, 0.0, out=away), out=nearest)
         nearest[chosen[k]] = -1.0  # a twin of a chosen row may follow, the row itself may not
     return np.array(chosen, dtype=np.intp)
 
@@ -70,7 +73,7 @@ def compressed(
     for i in range(0, len(y), _COLUMNS):
         rows = slice(i, i + _COLUMNS)
         A = linalg.whiten(L_u, kappa0 * kernel.value(h, U, X[rows]))
-        left = np.maximum(kappa0 * kernel.diagonal(X[rows]) - np.einsum("ij,ij->j", A, A), 0.0)
+        left = np.maximum(kappa0 * kernel.diagonal(h, X[rows]) - np.einsum("ij,ij->j", A, A), 0.0)
         root = 1.0 / np.sqrt(left + eta2 + known[rows])
         A *= root
         v = targets[rows] * root[:, None]

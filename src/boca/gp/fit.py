@@ -2,7 +2,7 @@
 
 This is the one place where y is standardised.
 
-    theta  (H + 2,)   log kappa0, log h_1 .. log h_H, log eta2, all for standardised y
+    theta             log kappa0, log of all bandwidths, log eta2, all for standardised y; strengths of jump and trend
     W      (n, n)     alpha alpha' - K^-1, twice the derivative of the likelihood by K
 """
 
@@ -50,17 +50,22 @@ def standardise(y: FloatArray) -> Standardisation:
 
 @dataclass(frozen=True)
 class Prior:
-    """Independent normal priors on theta, and its box; an infinite deviation is no prior at all."""
+    """Independent priors on theta, and its box: normal ones, and exponential ones where there is a rate.
+
+    An infinite deviation and no rate is no prior at all.  An exponential one holds a strength at zero exactly, unless
+    the likelihood rises there faster than its rate.
+    """
 
     mean: FloatArray
     deviation: FloatArray
     low: FloatArray
     high: FloatArray
+    rate: FloatArray | float = 0.0
 
     def log_density(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the log density up to a constant, with its gradient."""
         r = (theta - self.mean) / self.deviation
-        return -0.5 * float(r @ r), -r / self.deviation
+        return -0.5 * float(r @ r) - float(np.sum(self.rate * theta)), -r / self.deviation - self.rate
 
     def clip(self, theta: FloatArray) -> FloatArray:
         return np.clip(theta, self.low, self.high)
@@ -71,10 +76,11 @@ class Prior:
         return self.clip(self.mean + width * rng.standard_normal(len(self.mean)))
 
 
-def unpack(theta: FloatArray) -> tuple[float, FloatArray, float]:
+def unpack(theta: FloatArray, kernel: Kernel) -> tuple[float, FloatArray, float]:
     """Return kappa0, h and the variance on the diagonal, the constant jitter included."""
-    kappa0 = math.exp(theta[0])
-    return kappa0, np.exp(theta[1:-1]), math.exp(theta[-1]) + JITTER * kappa0
+    kappa0, end = math.exp(theta[0]), 1 + kernel.size
+    h = np.concatenate([np.exp(theta[1:end]), theta[end + 1 :]])
+    return kappa0, h, math.exp(theta[end]) + JITTER * kappa0
 
 
 def log_likelihood(
@@ -87,15 +93,21 @@ def log_likelihood(
     lower triangle of K is rows i.. of its transpose from column i on.
     """
     n = len(y)
-    kappa0, h, diagonal = unpack(theta)
+    kappa0, h, diagonal = unpack(theta, kernel)
     scaled = [r.scaled(h, X) for r in kernel.radial]
+    phi = None if kernel.trend is None else kernel.trend.features(X)
     K = np.empty((n, n), order="F")
-    slopes = []
+    products, slopes = [], []
     for i, j in blocks(n):
-        C, g = kernel.value_and_slopes([(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
-        np.multiply(C, kappa0, out=K.T[i:j, i:])
+        C, g = kernel.product_and_slopes(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
+        C *= kappa0
+        K.T[i:j, i:] = C
+        if kernel.trend is not None and phi is not None:
+            K.T[i:j, i:] += (kappa0 * h[kernel.trend.strength] * phi[i:j]) @ phi[i:].T
+        products.append(C)
         slopes.append(g)
-    K[np.diag_indices(n)] = kappa0 * kernel.diagonal(X) + diagonal + noise
+    on_diagonal_of_K = kappa0 * kernel.diagonal(h, X)
+    K[np.diag_indices(n)] = on_diagonal_of_K + diagonal + noise
     L, _ = linalg.factor(K)
     m = gls_mean(L, y) if mean is None else mean
     alpha = linalg.solve(L, y - m)
@@ -104,14 +116,21 @@ def log_likelihood(
     K_inv = linalg.invert_lower(L)
     on_diagonal = alpha * alpha - np.diagonal(K_inv)  # diagonal of W
     trace = float(on_diagonal.sum())
-    off_diagonal = 0.0
+    noisy = kernel.size + 1  # where log eta2 is
+    by_kappa0 = 0.0
     gradient = np.zeros_like(theta)
-    for (i, j), g in zip(blocks(n), slopes, strict=True):
+    for (i, j), C, g in zip(blocks(n), products, slopes, strict=True):
         W = np.multiply(alpha[i:j, None], alpha[i:])
         W -= K_inv.T[i:j, i:]
-        W *= K.T[i:j, i:]
         W[:, : j - i] = np.triu(W[:, : j - i], 1)
-        off_diagonal += float(W.sum())
+        if kernel.trend is not None and phi is not None:
+            by_strength = kappa0 * float(np.einsum("ij,ij->", phi[i:j], W @ phi[i:]))
+            gradient[1 + kernel.trend.strength + 1] += by_strength
+            by_kappa0 += h[kernel.trend.strength] * by_strength
+        W *= C
+        by_kappa0 += float(W.sum())
+        if kernel.jump is not None:
+            gradient[1 + kernel.jump.strength + 1] -= float(W[kernel.jump.apart(X[i:j], X[i:])].sum())
         for radial, a, slope in zip(kernel.radial, scaled, g, strict=True):
             M = W * slope
             # sum_rc M_rc (a_r - a_c)^2 from sums and one product: no n x n array a dimension
@@ -120,9 +139,10 @@ def log_likelihood(
             by_column = squares - 2.0 * np.einsum("ij,ij->j", rows, M @ columns)
             for bandwidth, derivative in zip(radial.bandwidths, by_column, strict=True):
                 gradient[1 + bandwidth] -= 2.0 * derivative
-    signal = kappa0 * float(on_diagonal @ kernel.diagonal(X))
-    gradient[0] = off_diagonal + 0.5 * (signal + JITTER * kappa0 * trace)
-    gradient[-1] = 0.5 * math.exp(theta[-1]) * trace
+    if kernel.trend is not None and phi is not None:
+        gradient[1 + kernel.trend.strength + 1] += 0.5 * kappa0 * float(on_diagonal @ np.square(phi).sum(axis=1))
+    gradient[0] = by_kappa0 + 0.5 * (float(on_diagonal @ on_diagonal_of_K) + JITTER * kappa0 * trace)
+    gradient[noisy] = 0.5 * math.exp(theta[noisy]) * trace
     return value, gradient
 
 
@@ -172,5 +192,5 @@ def build(
     mean: float | None = None,
 ) -> GP:
     """Return the GP that theta describes, on standardised y."""
-    kappa0, h, diagonal = unpack(theta)
+    kappa0, h, diagonal = unpack(theta, kernel)
     return GP.build(kernel, X, y, kappa0=kappa0, h=h, eta2=diagonal, m=mean, noise=noise)

@@ -1,8 +1,11 @@
 """Kernels: products of radial factors, each with one bandwidth a dimension, and factors of the user's own.
 
+Two things that a product of stationary factors cannot say may be added: a jump, which sets a class of inputs apart from
+the rest, and a trend, which is linear in features that vanish at an origin.
+
     symbol   shape    meaning
     A, B     (n, D)   inputs, one row a point
-    h        (H,)     bandwidths; column j is divided by h[bandwidths[j]]
+    h        (H,)     bandwidths, of which column j is divided by h[bandwidths[j]]; then the strengths of jump and trend
     s        (n, m)   r^2, the squared distance in bandwidth units
     phi      (n, m)   correlation of one factor, phi(0) = 1
 
@@ -92,25 +95,74 @@ class Custom:
 
 
 @dataclass(frozen=True)
+class Jump:
+    """A factor exp(-h[strength]) between inputs of two classes, told by a column of zeros and ones."""
+
+    column: int
+    strength: int
+
+    def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
+        return np.where(self.apart(A, B), np.exp(-h[self.strength]), 1.0)
+
+    def apart(self, A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:  # (n, m)
+        return np.not_equal(A[:, self.column, None], B[None, :, self.column])
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A term h[strength] phi(a) . phi(b): a function that is linear in phi, with slopes that are not known.
+
+    phi are the distances from an origin and their squares, so the term vanishes where either input is there.
+    """
+
+    columns: tuple[int, ...]
+    origin: tuple[float, ...]
+    strength: int
+
+    def features(self, A: FloatArray) -> FloatArray:  # (n, D) -> (n, 2 columns)
+        away = A[:, list(self.columns)] - np.array(self.origin)
+        return np.hstack([away, away * away])
+
+    def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
+        return np.asarray((h[self.strength] * self.features(A)) @ self.features(B).T)
+
+    def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        return np.asarray(h[self.strength] * np.square(self.features(A)).sum(axis=1))
+
+
+@dataclass(frozen=True)
 class Kernel:
-    """The product of its factors; with radial ones alone it is 1 on the diagonal."""
+    """The product of its factors, plus a trend; with radial factors alone it is 1 on the diagonal."""
 
     radial: tuple[Radial, ...]
     custom: tuple[Custom, ...] = ()
+    jump: Jump | None = None
+    trend: Trend | None = None
 
     @property
     def size(self) -> int:
         """How many bandwidths there are."""
         return 1 + max((max(r.bandwidths) for r in self.radial), default=-1)
 
+    @property
+    def strengths(self) -> int:
+        """How many numbers follow the bandwidths in h."""
+        return (self.jump is not None) + (self.trend is not None)
+
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
         scaled = [(r.scaled(h, A), r.scaled(h, B)) for r in self.radial]
-        return self.value_and_slopes(scaled, A, B)[0]
+        C, _ = self.product_and_slopes(h, scaled, A, B)
+        if self.trend is not None:
+            C += self.trend.value(h, A, B)
+        return C
 
-    def value_and_slopes(
-        self, scaled: Sequence[tuple[FloatArray, FloatArray]], A: FloatArray, B: FloatArray
+    def product_and_slopes(
+        self, h: FloatArray, scaled: Sequence[tuple[FloatArray, FloatArray]], A: FloatArray, B: FloatArray
     ) -> tuple[FloatArray, list[FloatArray | float]]:  # (n, m), and for every radial factor (n, m) or a number
-        """Return the kernel and d log(phi) / d s of every radial factor, given its scaled columns of A and B."""
+        """Return the kernel without its trend, and d log(phi) / d s of every radial factor.
+
+        `scaled` are the columns of A and B that belong to each radial factor, in bandwidths.
+        """
         exponent: FloatArray | None = None
         C: FloatArray | None = None
         slopes: list[FloatArray | float] = []
@@ -127,13 +179,15 @@ class Kernel:
             C = np.ones((len(A), len(B)))
         for custom in self.custom:
             C *= custom.value(A, B)
+        if self.jump is not None:
+            C *= self.jump.value(h, A, B)
         return C, slopes
 
-    def diagonal(self, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+    def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         d = np.ones(len(A))
         for custom in self.custom:
             d *= custom.diagonal(A)
-        return d
+        return d if self.trend is None else d + self.trend.diagonal(h, A)
 
 
 def blocks(n: int) -> Iterator[tuple[int, int]]:
@@ -150,7 +204,9 @@ def covariance(
     K = np.empty((n, n), order="F")
     scaled = [r.scaled(h, X) for r in kernel.radial]
     for i, j in blocks(n):
-        C, _ = kernel.value_and_slopes([(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
+        C, _ = kernel.product_and_slopes(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
+        if kernel.trend is not None:
+            C += kernel.trend.value(h, X[i:j], X[i:])
         np.multiply(C, kappa0, out=K.T[i:j, i:])
-    K[np.diag_indices(n)] = kappa0 * kernel.diagonal(X) + diagonal
+    K[np.diag_indices(n)] = kappa0 * kernel.diagonal(h, X) + diagonal
     return K

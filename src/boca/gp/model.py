@@ -5,7 +5,7 @@
     y        (n,)     observations
     A        (m, D)   query points
     kappa0            scale of the kernel
-    h        (H,)     bandwidths
+    h        (H,)     bandwidths, then the strengths of jump and trend where the kernel has them
     eta2              variance on the diagonal, jitter included
     noise    (n,)     further known variance of single observations
     m                 constant prior mean
@@ -71,7 +71,7 @@ class GP:
             return self
         B = self.kappa0 * self.kernel.value(self.h, self.X, A)
         C = self.kappa0 * self.kernel.value(self.h, A, A)
-        C[np.diag_indices(len(A))] = self.kappa0 * self.kernel.diagonal(A) + self.eta2
+        C[np.diag_indices(len(A))] = self.kappa0 * self.kernel.diagonal(self.h, A) + self.eta2
         return replace(
             self,
             X=np.vstack([self.X, A]),
@@ -82,19 +82,24 @@ class GP:
     def posterior(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, D) -> mean (m,), variance (m,)
         """Return mean and variance of the latent function, without noise.  [K17, eq. 1]"""
         mean, V = self._whitened(A)
-        return mean, _positive(self.kappa0 * self.kernel.diagonal(A) - np.einsum("ij,ij->j", V, V), self.kappa0)
+        return mean, _positive(self.kappa0 * self.kernel.diagonal(self.h, A) - np.einsum("ij,ij->j", V, V), self.kappa0)
 
     def covariance_with(self, A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return posterior variances at A (m, D) and covariances with the one point b (D,), both (m,)."""
         _, V = self._whitened(np.vstack([A, b]))
         prior = self.kappa0 * self.kernel.value(self.h, A, b[None, :])[:, 0]
-        variance = self.kappa0 * self.kernel.diagonal(A) - np.einsum("ij,ij->j", V[:, :-1], V[:, :-1])
+        variance = self.kappa0 * self.kernel.diagonal(self.h, A) - np.einsum("ij,ij->j", V[:, :-1], V[:, :-1])
         return _positive(variance, self.kappa0), prior - V[:, -1] @ V[:, :-1]
 
     def _whitened(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
         k = self.kernel.value(self.h, self.X, A)  # (n, m)
         k *= self.kappa0
         return self.m + self.alpha @ k, linalg.whiten(self.L, k)
+
+    def left_out(self) -> FloatArray:  # (n,)
+        """Return the log density of every observation given all the others, in closed form."""
+        precision = np.diagonal(linalg.invert_lower(self.L))
+        return np.asarray(0.5 * (np.log(precision / (2.0 * math.pi)) - self.alpha**2 / precision))
 
     def log_likelihood(self, y: FloatArray) -> float:
         """Return the log marginal likelihood of the data that the GP was built on."""
@@ -112,7 +117,7 @@ class Section:
     """The posterior as a function of the first `free` columns, the rest held at `held`.
 
     What the held columns contribute is computed once, so the many evaluations of a maximiser touch only the free
-    ones.  Radial factors must lie wholly on one side, and custom ones on the held side.
+    ones.  Radial factors must lie wholly on one side, the others on the held side, and a trend must vanish there.
     """
 
     gp: GP
@@ -126,16 +131,15 @@ class Section:
     @cached_property
     def _weights(self) -> FloatArray:  # (n,)
         """kappa0 times the correlation of every observation with the held values."""
-        held_kernel = Kernel(
-            tuple(r for r in self.gp.kernel.radial if min(r.columns) >= self.free), self.gp.kernel.custom
-        )
+        held_radial = tuple(r for r in self.gp.kernel.radial if min(r.columns) >= self.free)
+        held_kernel = replace(self.gp.kernel, radial=held_radial, trend=None)
         anchor = np.concatenate([np.zeros(self.free), self.held])[None, :]
         return self.gp.kappa0 * held_kernel.value(self.gp.h, self.gp.X, anchor)[:, 0]
 
     @cached_property
     def prior_variance(self) -> float:
         anchor = np.concatenate([np.zeros(self.free), self.held])[None, :]
-        return self.gp.kappa0 * float(self.gp.kernel.diagonal(anchor)[0])
+        return self.gp.kappa0 * float(self.gp.kernel.diagonal(self.gp.h, anchor)[0])
 
     @cached_property
     def _scaled(self) -> list[FloatArray]:
@@ -149,7 +153,8 @@ class Section:
         self, F: FloatArray
     ) -> tuple[FloatArray, list[FloatArray | float], list[FloatArray]]:  # (m, free) -> (m, n)
         queries = [r.scaled(self.gp.h, F) for r in self._free_kernel.radial]
-        C, slopes = self._free_kernel.value_and_slopes(list(zip(queries, self._scaled, strict=True)), F, self.gp.X)
+        scaled = list(zip(queries, self._scaled, strict=True))
+        C, slopes = self._free_kernel.product_and_slopes(self.gp.h, scaled, F, self.gp.X)
         return C, slopes, queries
 
     def means(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m,)

@@ -238,7 +238,9 @@ class Decision:
         return maximise(promise, self.problem.space, rng, self.model.anchors())
 
     def fidelity(self, u: FloatArray) -> Point:  # (d,)
-        """Return the cheapest member of Z_t(x), or the target where there is none."""
+        """Return the cheapest member of Z_t(x); the target where there is none or the others are switched off."""
+        if self.model.guard is not None:
+            return dict(self.problem.target)
         index = self._cheapest_candidate(u)
         return dict(self.problem.target if index is None else self.problem.grid[0][index])
 
@@ -279,6 +281,7 @@ class Decision:
             gamma=self.model.deviation_as_told(threshold),
             c=self.c,
             shrink=self.model.shrink,
+            **({} if self.model.guard is None else {"guard": self.model.guard}),
         )
 
     def _gap_and_threshold(self, z: Point) -> tuple[float, float]:
@@ -290,6 +293,11 @@ class Decision:
     def _sentence(self, z: Point, gap: float) -> str:
         if not self.problem.fidelity:
             return "The highest upper confidence bound."
+        if self.model.guard is not None and self.problem.is_target(z):
+            return (
+                "The target fidelity: the cheaper ones are switched off, since results at the target are predicted "
+                f"better without them (by {self.model.guard:.2g} nats)."
+            )
         if self.problem.is_target(z):
             return (
                 "The target fidelity: where the bound is highest, every cheaper one is known too well or says too "

@@ -1,0 +1,155 @@
+"""The guard: cheaper fidelities that say nothing of the target are found out, said so, and no longer paid for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from boca import Boca, Float, Optimizer, Problem, Space, Surrogate, problems, targets
+from boca.errors import InvalidInput
+from boca.gp.kernels import Kernel, Radial
+from boca.gp.model import GP
+from boca.surrogate import GUARDED, last_fit
+
+SPACE, FIDELITY = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0))
+PROBLEM = Problem(SPACE, FIDELITY, cost=lambda z: 0.05 + 0.95 * z["z"] ** 2)
+
+
+def objective(x):
+    return -((x["x"] - 0.3) ** 2) - (x["y"] - 0.6) ** 2 + 0.1 * math.cos(9.0 * x["x"])
+
+
+def unrelated(x, z):
+    """Below the target, another function: a ripple with its top elsewhere."""
+    return objective(x) if z["z"] == 1.0 else math.sin(8.0 * x["x"] + 1.0) * math.cos(7.0 * x["y"])
+
+
+def shifted(x, z):
+    """Below the target, the same for all x, and lower."""
+    return objective(x) - 4.0 * (1.0 - z["z"])
+
+
+def brought(g, *, at_target, elsewhere, seed=0):
+    """Return an optimiser with results of g at the target and elsewhere."""
+    rng = np.random.default_rng(seed)
+    optimizer = Optimizer(PROBLEM, budget=targets(40), seed=seed)
+    for k in range(at_target + elsewhere):
+        x = {"x": float(rng.random()), "y": float(rng.random())}
+        z = {"z": 1.0 if k < at_target else float(0.6 * rng.random())}
+        optimizer.add(x, z, g(x, z) + 0.01 * float(rng.standard_normal()))
+    return optimizer
+
+
+def test_the_density_of_a_result_given_the_others_is_that_of_a_model_without_it():
+    rng = np.random.default_rng(0)
+    X, noise = rng.random((12, 2)), 0.1 * rng.random(12)
+    y = np.sin(4.0 * X[:, 0]) + 0.1 * rng.standard_normal(12)
+    how = {"kappa0": 1.3, "h": np.array([0.4, 0.7]), "eta2": 0.02, "m": 0.1}
+    kernel = Kernel((Radial("matern52", (0, 1), (0, 1)),))
+    found = GP.build(kernel, X, y, noise=noise, **how).left_out()
+    for i in range(12):
+        kept = np.arange(12) != i
+        mean, variance = GP.build(kernel, X[kept], y[kept], noise=noise[kept], **how).posterior(X[i : i + 1])
+        total = variance[0] + how["eta2"] + noise[i]
+        assert found[i] == pytest.approx(-0.5 * ((y[i] - mean[0]) ** 2 / total + math.log(2 * math.pi * total)))
+
+
+def test_fidelities_that_say_nothing_are_switched_off_and_it_is_said():
+    optimizer = brought(unrelated, at_target=20, elsewhere=40)
+    trial = optimizer.ask()
+    assert trial.z == PROBLEM.target
+    assert trial.why["fit"]["use"]["kind"] == "none"
+    assert trial.why["guard"] == trial.why["fit"]["use"]["nats"] > 2.0
+    assert any("Cheaper fidelities are switched off" in warning for warning in optimizer.warnings)
+
+
+def test_a_model_with_fidelities_off_knows_the_target_alone():
+    optimizer = brought(unrelated, at_target=20, elsewhere=40)
+    model = Surrogate().model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    assert model.guard is not None
+    assert len(model.data.y) == 20
+    assert len(model.shrunk(2.0).data.y) == 20
+
+
+def test_while_fidelities_are_off_every_query_goes_to_the_target():
+    optimizer = brought(unrelated, at_target=20, elsewhere=40)
+    asked = []
+    for _ in range(6):
+        trial = optimizer.ask()
+        optimizer.tell(trial, unrelated(trial.x, trial.z))
+        asked.append(trial)
+    is_off = [trial.why.get("guard") is not None for trial in asked]
+    assert is_off[0]
+    assert all(trial.z == PROBLEM.target for trial, off in zip(asked, is_off, strict=True) if off)
+    sentences = [t.why["reason"] for t, off in zip(asked, is_off, strict=True) if off and t.why["acquisition"] == "ucb"]
+    assert all("switched off" in sentence for sentence in sentences)
+
+
+def test_a_common_shift_is_learned_instead():
+    optimizer = brought(shifted, at_target=12, elsewhere=60)
+    model = Surrogate().model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    assert model.fit["use"]["kind"] == "extended"
+    assert model.guard is None
+    assert model.hyperparameters()["trend"] > 0.0
+    plain = Surrogate(guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    points = [{"x": a, "y": b} for a in np.linspace(0.05, 0.95, 7) for b in np.linspace(0.05, 0.95, 7)]
+    truth = np.array([objective(x) for x in points])
+    errors = [
+        float(np.sqrt(np.mean((m.standard.location + m.standard.scale * m.means(SPACE.to_unit(points)) - truth) ** 2)))
+        for m in (model, plain)
+    ]
+    assert errors[0] < 0.9 * errors[1]
+
+
+def test_with_few_results_at_the_target_nothing_is_tested():
+    for at_target, is_tested in ((GUARDED - 1, False), (GUARDED, True)):
+        optimizer = brought(unrelated, at_target=at_target, elsewhere=40, seed=3)
+        record = Surrogate(guard=0.0).model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+        assert is_tested or "use" not in record
+        assert not is_tested or record["use"]["nats"] > 0.0
+
+
+def test_without_a_guard_and_in_the_paper_fidelities_stay_on():
+    optimizer = brought(unrelated, at_target=20, elsewhere=40)
+    for surrogate in (Surrogate(guard=None), Surrogate.paper()):
+        assert "use" not in surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+    assert Boca.paper().surrogate.guard is None
+
+
+@pytest.mark.parametrize("guard", [-1.0, math.nan])
+def test_a_guard_is_a_number_of_nats(guard):
+    with pytest.raises(InvalidInput, match="guard must be a number of nats"):
+        Surrogate(guard=guard)
+
+
+@pytest.mark.parametrize("name", ["branin", "hartmann3"])
+def test_useful_fidelities_stay_on(name):
+    bench = problems.get(name, seed=1)
+    optimizer, rng = Optimizer(bench.problem, budget=targets(25), seed=1), np.random.default_rng(1)
+    while (trial := optimizer.ask()) is not None:
+        optimizer.tell(trial, bench.observe(trial.x, trial.z, rng))
+    assert not any("guard" in trial.why for trial in optimizer.history)
+    assert last_fit(optimizer.history).get("use", {"kind": "all"})["kind"] != "none"
+    assert sum(bench.problem.is_target(trial.z) for trial in optimizer.history) >= GUARDED
+
+
+@pytest.mark.slow
+def test_the_loss_to_useless_fidelities_is_bounded():
+    """Ten paired seeds where every fidelity below the target is another function: no worse than half as good again.
+
+    What can be lost is the start and what is spent before eight results at the target: a third of the capital.  So
+    after all of it the default must be where a search of the target alone is after two thirds.
+    """
+    behind = []
+    for seed in range(10):
+        ends = []
+        for problem, budget in ((PROBLEM, targets(30)), (Problem(SPACE), targets(20))):
+            optimizer, rng = Optimizer(problem, budget=budget, seed=seed), np.random.default_rng(seed)
+            while (trial := optimizer.ask()) is not None:
+                value = unrelated(trial.x, trial.z) if trial.z else objective(trial.x)
+                optimizer.tell(trial, value + 0.01 * float(rng.standard_normal()))
+            ends.append(max(objective(t.x) for t in optimizer.history if problem.is_target(t.z)))
+        behind.append(ends[1] - ends[0])
+    assert np.median(behind) < 1e-3
