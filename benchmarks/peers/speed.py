@@ -1,0 +1,56 @@
+"""How long a suggestion takes, ours against BoTorch's, after the same number of results.
+
+    python -m benchmarks.peers.speed [--sizes 100 200 500] [--fantasies 16]
+
+Hartmann 3 (three variables, two fidelities), one thread, all sides of one size in turn.  Ours is the mean of a run,
+refits included.  qLogNEI has as many results, all of them at the target; qMFKG has the very same ones.  Theirs is one
+suggestion, fit included: BoTorch fits afresh for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from benchmarks.overhead import Case, mean_over_a_run
+from benchmarks.peers.botorch import QMFKG, QLogNEI
+
+import boca
+
+
+def seconds(strategy: boca.Strategy, case: Case, trials: Sequence[boca.Trial]) -> float:
+    """Time one suggestion from these results; the library is loaded before."""
+    strategy.check(case.benchmark.problem)
+    rng = np.random.default_rng(case.n)
+    began = time.perf_counter()
+    strategy.suggest(case.benchmark.problem, boca.History(trials), case.budget, rng)
+    return time.perf_counter() - began
+
+
+def at_target(case: Case) -> list[boca.Trial]:
+    """Return the same x, all of them run at the target."""
+    bench, rng = case.benchmark, np.random.default_rng(0)
+    return [replace(t, z=dict(bench.problem.target), value=bench.observe(t.x, None, rng)) for t in case.trials]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Seconds a suggestion, one thread.")
+    parser.add_argument("--sizes", type=int, nargs="+", default=(100, 200, 500), metavar="N")
+    parser.add_argument("--fantasies", type=int, default=16, metavar="N", help="of qMFKG; its tutorial has 128")
+    options = parser.parse_args()
+    kg = QMFKG(fantasies=options.fantasies)
+    print("| n | boca, mean of a run | qLogNEI | ratio | qMFKG | ratio |\n| --- | --- | --- | --- | --- | --- |")
+    for n in options.sizes:
+        case = Case(n)
+        ours = mean_over_a_run(case, 30)
+        nei = seconds(QLogNEI(), case, at_target(case))
+        mfkg = seconds(kg, case, case.trials)
+        row = [f"{n}", f"{ours:.4f} s", f"{nei:.2f} s", f"{nei / ours:.0f}", f"{mfkg:.1f} s", f"{mfkg / ours:.0f}"]
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
