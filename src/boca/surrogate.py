@@ -33,9 +33,9 @@ from boca.trial import History, sign
 FITTED = 500  # results from which hyper-parameters are learned, evenly from all: more change them little and cost n^3
 EXACT = 1200  # results up to which the posterior is exact ...
 ACTIVE = 800  # ... and through how many it is approximated beyond
-_GOLDEN = 0.6180339887498949
-GUARDED = 8  # results at the target, below which a test of the other fidelities is a toss of a coin
 LEADING = 256  # results that bound what a candidate may promise: few candidates are then looked at with all
+GUARDED = 8  # results at the target, below which a test of the other fidelities is a toss of a coin
+_GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,12 @@ class Surrogate:
         and a trend (`extended`), and from those at the target alone (`none`).  What was taken is kept until it is no
         longer better than all as they are.
         """
+        if self.guard is None or not problem.fidelity:
+            return None
         standard = gp_fit.Standardisation(record["location"], record["scale"])
         plain = self._encoding(problem)
         data = collect(plain, history, standard).thinned(FITTED)
-        if self.guard is None or not GUARDED <= np.sum(plain.is_target(data.X)) < len(data.y):
+        if not GUARDED <= np.sum(plain.is_target(data.X)) < len(data.y):
             return None
         together = self._left_out(plain, data, np.array(record["theta"]))
         uses = [self._fitted("none", plain, data.at_target(plain), record, previous)]
