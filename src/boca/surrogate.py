@@ -175,8 +175,9 @@ class Surrogate:
         """Return how the cheaper fidelities are used, where not as they are: an explicit test of what they say.
 
         Results at the target are predicted, each left out in turn: from all results as they are, from all with a jump
-        and a trend (`extended`), and from those at the target alone (`none`).  The second is only tried where the third
-        is not far worse than the first.  What was taken is kept until it is no longer better than all as they are.
+        and a trend (`extended`), and from those at the target alone (`none`).  The second, which costs as
+        much as a refit, is tried where the third is not far worse than the first, and at every fourth refit.  What was
+        taken is kept until it is no longer better than all as they are.
         """
         if self.guard is None or not problem.fidelity:
             return None
@@ -187,8 +188,8 @@ class Surrogate:
             return None
         together = self._left_out(plain, data, np.array(record["theta"]))
         uses = [self._fitted("none", plain, data.at_target(plain), record, previous)]
-        is_doubtful = previous is not None or uses[0]["nats"] > together - self.guard
-        if is_doubtful and self.fidelity_kernel is None:
+        is_due = previous is not None or uses[0]["nats"] > together - self.guard or record["count"] % 4 == 0
+        if is_due and self.fidelity_kernel is None:
             extended = self._encoding(problem, is_extended=True)
             wider = collect(extended, history, standard).thinned(FITTED)
             uses.append(self._fitted("extended", extended, wider, record, previous))
