@@ -62,7 +62,7 @@ class Surrogate:
     def __post_init__(self) -> None:
         one_of(self.kernel, get_args(Profile), "kernel")
         one_of(self.mean, ("gls", "median"), "mean")
-        if self.guard is not None and not self.guard >= 0.0:
+        if self.guard is not None and not finite_number(self.guard, "guard") >= 0.0:
             raise InvalidInput(f"guard must be a number of nats, at least 0, or None; got {self.guard!r}.")
         if self.starts < 0:
             raise InvalidInput(f"starts must not be negative; got {self.starts!r}.")
