@@ -323,7 +323,7 @@ TIMED = (
     (maximizer, "_refine", REFINE),
     (Decision, "fidelity", FIDELITY),
     (linalg, "factor", FACTOR),
-    (Kernel, "product_and_slopes", KERNEL),
+    (Kernel, "product", KERNEL),
 )
 
 
@@ -336,7 +336,7 @@ def watched() -> Iterator[Stopwatch]:
         (linalg, "unwhiten", "solve", lambda L, B: (len(L), B.shape[1])),
         (linalg, "factor", "factor", lambda K, level=None: (len(K),)),
         (linalg, "invert_lower", "inverse", lambda L: (len(L),)),
-        (Kernel, "product_and_slopes", "kernel", lambda _, h, scaled, A, B: (len(A), len(B))),
+        (Kernel, "product", "kernel", lambda _, h, scaled, A, B, slopes=None: (len(A), len(B))),
     )
     before = [(owner, name, getattr(owner, name)) for owner, name, *_ in (*TIMED, *noted)]
     try:

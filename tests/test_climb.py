@@ -85,10 +85,10 @@ def test_every_start_finds_the_top_of_a_concave_quadratic(k, d):
     found = climb(Counted(both), S, free(d))
     assert found.shape == (k, d)
     value = both(found)[0]
-    assert np.max(value) > -1e-6
+    assert np.max(value) > -5e-6
     np.testing.assert_allclose(found[int(np.argmax(value))], centre, atol=1e-3)
     for row in range(k):  # together, one that is behind may be given up; alone, none is
-        assert both(climb(both, S[row : row + 1], free(d)))[0][0] > -1e-6
+        assert both(climb(both, S[row : row + 1], free(d)))[0][0] > -5e-6
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -25,9 +25,9 @@ ROUNDS = 60
 _FIRST_STEP = 0.1  # of the cube, before any curvature is known
 _SUFFICIENT = 1e-4  # of the rise that the slope promises
 _SHORTEST = 1e-4  # share of a step; a start that needs less stands on a kink
-_FLAT = 1e-7  # rise that is not worth a step
-_HOPELESS = 20.0  # a start that so many times its promised rise would not bring to the best is given up ...
-_PATIENCE = 6  # ... after so many rounds
+_FLAT = 1e-6  # rise that is not worth a step
+_HOPELESS = 5.0  # a start that so many times its promised rise would not bring to the best is given up ...
+_PATIENCE = 5  # ... after so many rounds
 
 
 def climb(

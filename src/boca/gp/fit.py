@@ -99,7 +99,8 @@ def log_likelihood(
     K = np.empty((n, n), order="F")
     products, slopes = [], []
     for i, j in blocks(n):
-        C, g = kernel.product_and_slopes(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
+        g: list[FloatArray | float] = []
+        C = kernel.product(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:], slopes=g)
         C *= kappa0
         K.T[i:j, i:] = C
         if kernel.trend is not None and phi is not None:

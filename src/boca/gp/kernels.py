@@ -60,23 +60,26 @@ class Radial:
     def scaled(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n, columns)
         return A[:, self.where] / self.scale(h)
 
-    def parts(self, s: FloatArray) -> tuple[FloatArray, FloatArray | None, FloatArray | float]:
-        """Return e, p and g with phi = p exp(e) and g = d log(phi) / d s, which is finite at s = 0.
-
-        p is None where it is one: a product of factors then needs a single exp.
-        """
+    def parts(self, s: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Return e and p with phi = p exp(e): a product of factors then needs a single exp.  None is a p of one."""
         if self.profile == "se":
-            return -0.5 * s, None, -0.5
+            return -0.5 * s, None
         t = np.sqrt(s)
         t *= _SQRT5
         p = t * (1.0 / 3.0)
         p += 1.0
         p *= t
         p += 1.0
-        g = t * (-5.0 / 6.0)
+        return np.negative(t, out=t), p
+
+    def slope(self, e: FloatArray, p: FloatArray | None) -> FloatArray | float:
+        """Return d log(phi) / d s from the parts of phi; it is finite at s = 0."""
+        if p is None:
+            return -0.5
+        g = e * (5.0 / 6.0)
         g -= 5.0 / 6.0
         g /= p
-        return np.negative(t, out=t), p, g
+        return g
 
 
 @dataclass(frozen=True)
@@ -151,27 +154,34 @@ class Kernel:
 
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
         scaled = [(r.scaled(h, A), r.scaled(h, B)) for r in self.radial]
-        C, _ = self.product_and_slopes(h, scaled, A, B)
+        C = self.product(h, scaled, A, B)
         if self.trend is not None:
             C += self.trend.value(h, A, B)
         return C
 
-    def product_and_slopes(
-        self, h: FloatArray, scaled: Sequence[tuple[FloatArray, FloatArray]], A: FloatArray, B: FloatArray
-    ) -> tuple[FloatArray, list[FloatArray | float]]:  # (n, m), and for every radial factor (n, m) or a number
-        """Return the kernel without its trend, and d log(phi) / d s of every radial factor.
+    def product(
+        self,
+        h: FloatArray,
+        scaled: Sequence[tuple[FloatArray, FloatArray]],
+        A: FloatArray,
+        B: FloatArray,
+        *,
+        slopes: list[FloatArray | float] | None = None,
+    ) -> FloatArray:  # (n, m)
+        """Return the kernel without its trend.
 
-        `scaled` are the columns of A and B that belong to each radial factor, in bandwidths.
+        `scaled` are the columns of A and B that belong to each radial factor, in bandwidths.  Into `slopes`, where it
+        is given, goes d log(phi) / d s of every radial factor, (n, m) or a number.
         """
         exponent: FloatArray | None = None
         C: FloatArray | None = None
-        slopes: list[FloatArray | float] = []
         for radial, (a, b) in zip(self.radial, scaled, strict=True):
-            e, p, g = radial.parts(squared_distances(a, b))
+            e, p = radial.parts(squared_distances(a, b))
+            if slopes is not None:
+                slopes.append(radial.slope(e, p))
             exponent = e if exponent is None else np.add(exponent, e, out=exponent)
             if p is not None:
                 C = p if C is None else np.multiply(C, p, out=C)
-            slopes.append(g)
         if exponent is not None:
             np.exp(exponent, out=exponent)
             C = exponent if C is None else np.multiply(C, exponent, out=C)
@@ -181,7 +191,7 @@ class Kernel:
             C *= custom.value(A, B)
         if self.jump is not None:
             C *= self.jump.value(h, A, B)
-        return C, slopes
+        return C
 
     def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         d = np.ones(len(A))
@@ -204,7 +214,7 @@ def covariance(
     K = np.empty((n, n), order="F")
     scaled = [r.scaled(h, X) for r in kernel.radial]
     for i, j in blocks(n):
-        C, _ = kernel.product_and_slopes(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
+        C = kernel.product(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
         if kernel.trend is not None:
             C += kernel.trend.value(h, X[i:j], X[i:])
         np.multiply(C, kappa0, out=K.T[i:j, i:])

@@ -150,18 +150,16 @@ class Section:
         return self.gp.alpha * self._weights
 
     def _correlations(
-        self, F: FloatArray
-    ) -> tuple[FloatArray, list[FloatArray | float], list[FloatArray]]:  # (m, free) -> (m, n)
-        queries = [r.scaled(self.gp.h, F) for r in self._free_kernel.radial]
-        scaled = list(zip(queries, self._scaled, strict=True))
-        C, slopes = self._free_kernel.product_and_slopes(self.gp.h, scaled, F, self.gp.X)
-        return C, slopes, queries
+        self, F: FloatArray, *, slopes: list[FloatArray | float] | None = None
+    ) -> FloatArray:  # (m, free) -> (m, n)
+        scaled = [(r.scaled(self.gp.h, F), X) for r, X in zip(self._free_kernel.radial, self._scaled, strict=True)]
+        return self._free_kernel.product(self.gp.h, scaled, F, self.gp.X, slopes=slopes)
 
     def means(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m,)
         """Return the posterior mean alone, which needs no triangular solve."""
         mean = np.empty(len(F))
         for i, j in blocks(len(F)):
-            mean[i:j] = self.gp.m + self._correlations(F[i:j])[0] @ self._weighted_alpha
+            mean[i:j] = self.gp.m + self._correlations(F[i:j]) @ self._weighted_alpha
         return mean
 
     def moments(
@@ -175,7 +173,7 @@ class Section:
         k = len(L)
         mean, explained = np.empty(len(F)), np.empty(len(F))
         for i, j in blocks(len(F)):
-            C, _, _ = self._correlations(F[i:j])
+            C = self._correlations(F[i:j])
             mean[i:j] = self.gp.m + C @ self._weighted_alpha
             V = linalg.whiten(L, (C[:, :k] * self._weights[:k]).T)
             explained[i:j] = np.einsum("ij,ij->j", V, V)
@@ -185,13 +183,15 @@ class Section:
         self, F: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:  # mean, variance (m,), d mean, d variance (m, free)
         """Return both moments with their derivatives by the free columns."""
-        C, slopes, queries = self._correlations(F)
+        slopes: list[FloatArray | float] = []
+        C = self._correlations(F, slopes=slopes)
         mean = self.gp.m + C @ self._weighted_alpha
         V = linalg.whiten(self.gp.L, (C * self._weights).T)
         variance = _positive(self.prior_variance - np.einsum("ij,ij->j", V, V), self.gp.kappa0)
         Q = linalg.unwhiten(self.gp.L, V).T * (-2.0 * self._weights)  # (m, n), d variance / d correlations
         gradients = np.zeros((2, *F.shape))
-        for radial, g, A, X in zip(self._free_kernel.radial, slopes, queries, self._scaled, strict=True):
+        for radial, g, X in zip(self._free_kernel.radial, slopes, self._scaled, strict=True):
+            A = radial.scaled(self.gp.h, F)
             columns = list(radial.columns)
             per_scale = 2.0 / radial.scale(self.gp.h)
             M = C * g
