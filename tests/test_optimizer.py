@@ -366,6 +366,25 @@ def test_the_start_has_at_least_two_queries(strategy):
     assert phases[2] != "start"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_default_spends_half_of_the_start_below_the_target_and_half_at_it(seed):
+    opt = optimizer(budget=targets(40), strategy=Boca(), seed=seed)
+    while (trial := opt.ask()).why["phase"] == "start":
+        opt.tell(trial, f(trial))
+    start = [t for t in opt.history if t.why["phase"] == "start"]
+    at_target = [PROBLEM.is_target(t.z) for t in start]
+    assert not at_target[0]  # the cheap ones come first
+    assert sum(at_target) == 2
+    assert 1.0 < math.fsum(t.cost for t, at in zip(start, at_target, strict=True) if not at) <= 2.0 * (1 + 1e-9)
+
+
+def test_a_start_that_cannot_buy_a_target_query_stays_below_it():
+    opt = run(optimizer(budget=targets(9), strategy=Boca()))
+    start = [t for t in opt.history if t.why["phase"] == "start"]
+    assert not any(PROBLEM.is_target(t.z) for t in start)
+    assert len(start) >= 2
+
+
 def test_trials_that_are_out_count_towards_the_start():
     opt = optimizer(budget=targets(30), strategy=Boca(), seed=1)
     opt.tell(opt.ask(), 0.0)

@@ -16,7 +16,8 @@ Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or along one scrambled Sobol sequence, which leaves smaller holes."""
 
 Fidelities: TypeAlias = Literal["target", "uniform", "cheap"]
-"""How z is drawn: always the target; anywhere; or u^2 among those cheaper than the target, which buys more points.
+"""How z is drawn: always the target; anywhere; or "cheap", u^2 among those cheaper than the target until half of the
+share is gone, which buys many points, and at the target with the other half, which tells what they are worth.
 A list instead means a random member of it."""
 
 AT_LEAST = 2
@@ -43,7 +44,10 @@ def random_start(
         return None
     z = _draw_z(problem, budget, rng, costs, fidelities)
     used = sum(amount(t, problem, costs) for t in history)
-    if len(history) >= AT_LEAST and history.complete and used + costs.of(z) > budget.start * (1.0 + 1e-12):
+    share = budget.start * (1.0 + 1e-12)
+    if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
+        z = dict(problem.target)
+    if len(history) >= AT_LEAST and history.complete and used + costs.of(z) > share:
         return None
     return start_query(problem, history, rng, costs, z, design=design)
 

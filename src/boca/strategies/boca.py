@@ -67,7 +67,8 @@ class Boca:
     start_design: Design = "sobol"
     """A Sobol sequence leaves smaller holes than independent draws."""
     start_fidelities: Fidelities = "cheap"
-    """z = u^2 among the cheaper ones: more points for the same tenth of the capital."""
+    """Half of the start buys many points at z = u^2 below the target, the other half a few at it, from
+    which the model learns early what the cheap ones are worth."""
     max_shrink: float = 4.0
     """Decide with bandwidths divided by s = max_shrink^U: a bandwidth too long for one region makes UCB and EI agree
     on one spot for ever (16 of 247 runs on Currin); shrinking cures it (0 of 203)."""
