@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from boca import problems
-from boca.problem import CostFunction, Problem, targets
+from boca.problem import CostFunction, Problem, seconds, targets
 from boca.problems import Benchmark
 from boca.space import Choice, Float, Int, Point, Space
 
@@ -85,6 +85,19 @@ def flat_cost(seed: int) -> Benchmark:
 def falling_cost(seed: int) -> Benchmark:
     """Return a problem where the target is the cheapest fidelity, and z = 0 costs twice as much."""
     return _in_the_plane("falling_cost", _tilted, seed, cost=_two_less_z)
+
+
+def dear_side(seed: int) -> Benchmark:
+    """Return a problem whose cost nobody declared, and which depends on x too: four times as much at x1 = 1 as at 0.
+
+    An evaluation at the target pretends to take 24 to 96 seconds, and 2,400 seconds are the capital.
+    """
+    return replace(
+        _in_the_plane("dear_side", _tilted, seed),
+        problem=Problem(_unit(2), Space(z1=Float(0.1, 1.0))),
+        budget=seconds(2400),
+        seconds=lambda x, z: 60 * _quadratic(z) * (0.4 + 1.2 * x["x1"]),
+    )
 
 
 # Noise ------------------------------------------------------------------------------------------------------------
@@ -211,6 +224,7 @@ ALL: tuple[Callable[[int], Benchmark], ...] = (
     common_bias,
     flat_cost,
     falling_cost,
+    dear_side,
     noisier_below,
     noise_free,
     useless_dimension,

@@ -20,7 +20,8 @@ class Benchmark:
     `function` is g as a user would write it, called as function(x, z); it only ever sees validated points,
     whose values therefore come in the order of the space.  `optimum` and `maximizer`, one of the points that
     attain it, are None where nobody knows them.  `hyperparameters` is the Gaussian process that g was drawn
-    from, or None.
+    from, or None.  `seconds`, called like `function`, stands in for the clock where an evaluation only pretends to take
+    its time; None is the clock.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Benchmark:
     noise_variance: float
     hyperparameters: dict[str, Any] | None
     seed: int
+    seconds: Callable[[Point, Point], float] | None = field(default=None, repr=False)
 
     def value(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> float:
         """Return g(z, x) without noise; without z, at the target."""
