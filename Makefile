@@ -16,7 +16,7 @@ export BOCA_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports unit test-slow test-faults docs bench paper overhead oracle peers clean
+.PHONY: help demo test lint types imports unit test-slow test-faults docs bench paper overhead scale oracle peers clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -75,6 +75,12 @@ paper: $(VENV)/.dev          ## the experiments of the paper, with tables and fi
 
 overhead: $(ORACLE)/.done     ## seconds a suggestion, beside scikit-learn and BoTorch in the same run
 	$(ORACLE)/bin/python benchmarks/overhead.py
+
+scale: $(VENV)/.dev          ## a suggestion with 50 to 10,000 results: cost, parts, threads, regret (an hour or two)
+	$(BIN)/python benchmarks/scale.py cost
+	$(BIN)/python benchmarks/scale.py parts
+	$(BIN)/python benchmarks/scale.py threads
+	$(BIN)/python benchmarks/scale.py regret
 
 oracle: $(ORACLE)/.done       ## the tests against BoTorch, in an environment of their own
 	$(ORACLE)/bin/python -m pytest tests/oracle
