@@ -97,6 +97,13 @@ class Encoding:
     def _unit_target(self) -> FloatArray:  # (1, p)
         return self.problem.fidelity.to_unit([self.problem.target])
 
+    def away(self, F: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        """Return how far every fidelity is from the target: 0 there, 1 where all parameters are at the other end."""
+        p = len(self.problem.fidelity)
+        z_width = len(self.target) - (self.is_extended and not self.fidelity_kernel)
+        steps = F[:, self.x_width : self.x_width + z_width] - self.target[:z_width]
+        return np.asarray(np.sqrt(np.square(steps).sum(axis=1) / max(p, 1)))
+
     def is_target(self, F: FloatArray) -> BoolArray:  # (n, D) -> (n,)
         return np.asarray(np.equal(F[:, self.x_width :], self.target).all(axis=1))
 

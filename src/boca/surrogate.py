@@ -35,6 +35,7 @@ EXACT = 1200  # results up to which the posterior is exact ...
 ACTIVE = 800  # ... and through how many it is approximated beyond
 LEADING = 256  # results that bound what a candidate may promise: few candidates are then looked at with all
 GUARDED = 8  # results at the target, below which a test of the other fidelities is a toss of a coin
+RISING = 2.0  # nats by which noise that grows away from the target must be likelier, before it is believed
 _GOLDEN = 0.6180339887498949
 
 
@@ -56,6 +57,9 @@ class Surrogate:
     """Nats by which another use of the cheaper fidelities must predict the results at the target better, each left out
     in turn, before it is taken: a model that lets the target jump and all x rise or fall together with the fidelity, or
     no use at all.  None: they are always used as they are."""
+    rising_noise: bool = True
+    """Let the noise grow with the distance from the target where results speak for it by two nats: a cheap query is
+    often a noisy one, and one variance for all would take the target for as noisy."""
     fidelity_kernel: FidelityKernel | None = None
     """A covariance of two fidelities (mappings by name, arrays that broadcast) in place of the squared exponential."""
 
@@ -71,7 +75,7 @@ class Surrogate:
 
     @classmethod
     def paper(cls) -> Surrogate:
-        return cls(kernel="se", mean="median", priors=False, refit_every=25, starts=2, guard=None)
+        return cls(kernel="se", mean="median", priors=False, refit_every=25, starts=2, guard=None, rising_noise=False)
 
     def model(
         self,
@@ -107,13 +111,14 @@ class Surrogate:
         use = record.get("use", {"kind": "all", "theta": record["theta"]})
         encoding = self._encoding(problem, is_extended=use["kind"] == "extended")
         standard = gp_fit.Standardisation(record["location"], record["scale"])
-        data = collect(encoding, history, standard)
+        rise = float(record.get("rise", 0.0))
+        data = collect(encoding, history, standard).with_rise(encoding, rise)
         if use["kind"] == "none":
             data = data.at_target(encoding)
         kappa0, h, eta2 = gp_fit.unpack(np.array(use["theta"]), encoding.kernel)
         mean = None if self.mean == "gls" else float(np.median(data.y))
         guard = use["nats"] if use["kind"] == "none" else None
-        return Model(problem, encoding, standard, data, kappa0, h, eta2, mean, guard=guard)
+        return Model(problem, encoding, standard, data, kappa0, h, eta2, mean, rise=rise, guard=guard)
 
     def known(self, problem: Problem, history: History, hyperparameters: Mapping[str, Any]) -> Model:
         """Return the GP with hyper-parameters that the user knows, after this history."""
@@ -166,8 +171,34 @@ class Surrogate:
             "iteration": len(history.chosen),
             "count": count,
         }
+        if self.rising_noise and problem.fidelity:
+            record |= self._rising(encoding, data, record, previous.get("rise", 0.0) if previous else 0.0)
         use = self._use(problem, history, record, previous.get("use") if previous else None)
         return record if use is None else {**record, "use": use}
+
+    def _rising(self, encoding: Encoding, data: Data, record: Mapping[str, Any], previous: float) -> dict[str, Any]:
+        """Return theta and the rise of the noise where a rise is likelier by two nats, or was and still is at all.
+
+        It is tried at every refit with few results, where that is cheap and urgent, later at every fourth, and at
+        every one while it is there.
+        """
+        away = encoding.away(data.X)
+        is_due = bool(previous) or len(data.y) <= _FEW or record["count"] % 4 == 0
+        if not is_due or len(np.unique(away)) < 2:
+            return {}
+        plain = encoding.prior(informative=self.priors)
+        prior = plain.with_rise(highest=_STEEPEST, rate=_RISE_RATE)
+        mean = None if self.mean == "gls" else 0.0
+        known = np.zeros(len(data.y)) if data.noise is None else data.noise
+        likelihood = partial(
+            gp_fit.log_likelihood, kernel=encoding.kernel, X=data.X, y=data.y, noise=known, mean=mean, away=away
+        )
+        flat = np.array([*record["theta"], 0.0])
+        theta = gp_fit.fit_theta(likelihood, prior=prior, starts=[np.array([*flat[:-1], previous or _FIRST_RISE])])
+        nats = sum(sign * (likelihood(t)[0] + prior.log_density(t)[0]) for sign, t in ((1.0, theta), (-1.0, flat)))
+        if not nats > (0.0 if previous else RISING):
+            return {}
+        return {"theta": theta[:-1].tolist(), "rise": float(theta[-1])}
 
     def _use(
         self, problem: Problem, history: History, record: Mapping[str, Any], previous: Mapping[str, Any] | None
@@ -183,7 +214,8 @@ class Surrogate:
             return None
         standard = gp_fit.Standardisation(record["location"], record["scale"])
         plain = self._encoding(problem)
-        data = collect(plain, history, standard).thinned(FITTED)
+        rise = float(record.get("rise", 0.0))
+        data = collect(plain, history, standard).with_rise(plain, rise).thinned(FITTED)
         if not GUARDED <= np.sum(plain.is_target(data.X)) < len(data.y):
             return None
         together = self._left_out(plain, data, np.array(record["theta"]))
@@ -191,7 +223,7 @@ class Surrogate:
         is_due = previous is not None or uses[0]["nats"] > together - self.guard or record["count"] % 4 == 0
         if is_due and self.fidelity_kernel is None:
             extended = self._encoding(problem, is_extended=True)
-            wider = collect(extended, history, standard).thinned(FITTED)
+            wider = collect(extended, history, standard).with_rise(extended, rise).thinned(FITTED)
             uses.append(self._fitted("extended", extended, wider, record, previous))
         best = max(uses, key=lambda use: float(use["nats"]))
         best["nats"] -= together
@@ -233,6 +265,10 @@ def is_out_of_scale(record: Mapping[str, Any], scores: FloatArray) -> bool:
     return farthest > 1e6 * (0.5 * float(record["scale"]))
 
 
+_STEEPEST = 20.0  # rise of the noise, in standardised units: no result could be so bad
+_RISE_RATE = 2.0  # of the exponential prior on it
+_FIRST_RISE = 0.1
+_FEW = 100  # results, up to which a rise is tried at every refit
 _LARGEST_NOISE = 1e12  # standardised: such a result says nothing, and infinity would break the factor
 
 
@@ -285,6 +321,12 @@ class Data:
         noise = None if self.noise is None else self.noise[rows]
         return replace(self, X=self.X[rows], y=self.y[rows], noise=noise)
 
+    def with_rise(self, encoding: Encoding, rise: float) -> Data:
+        """Return the results with noise that grows away from the target."""
+        if rise == 0.0:
+            return self
+        return replace(self, noise=(0.0 if self.noise is None else self.noise) + rise * encoding.away(self.X))
+
     def at_target(self, encoding: Encoding) -> Data:
         """Return the results at the target, and what is out there."""
         kept = self.taken(np.flatnonzero(encoding.is_target(self.X)))
@@ -313,6 +355,8 @@ class Model:
     mean: float | None
     fit: dict[str, Any] | None = None
     """What a refit for this very model learned; None when an earlier one served."""
+    rise: float = 0.0
+    """By how much the variance of the noise grows from the target to the far end of all fidelities."""
     guard: float | None = None
     """Nats by which the target is predicted better without the other fidelities, where they are switched off for it."""
     shrink: float = 1.0
@@ -367,6 +411,10 @@ class Model:
     def means(self, U: FloatArray) -> FloatArray:  # (m, d) -> mu (m,)
         return self.section.means(self.encoding.x_features(U))
 
+    def noise(self, A: FloatArray) -> FloatArray:  # (m, D) -> (m,)
+        """Return the variance of the noise of a query."""
+        return self.gp.eta2 + self.rise * self.encoding.away(A)
+
     def at(self, u: FloatArray, Z: FloatArray) -> FloatArray:  # (d,), (m, p) -> (m, D)
         """Return the features of one x at many fidelities."""
         x = self.encoding.x_features(u[None, :])
@@ -411,6 +459,8 @@ class Model:
             numbers["jump"] = float(self.h[kernel.jump.strength])
         if kernel.trend is not None and self.h[kernel.trend.strength] > 0.0:
             numbers["trend"] = finite(float(self.h[kernel.trend.strength]) * self.kappa0 * scale * scale)
+        if self.rise > 0.0:
+            numbers["noise_rise"] = finite(self.rise * scale * scale)
         return numbers
 
 

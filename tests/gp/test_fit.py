@@ -101,6 +101,29 @@ def test_the_model_that_theta_describes_has_the_likelihood_of_theta(name):
 
 
 @pytest.mark.parametrize("name", KERNELS)
+def test_noise_that_rises_is_noise_on_the_diagonal(name):
+    X, y = data(30)
+    away, noise = X[:, 1], np.random.default_rng(2).random(30)
+    theta = some_theta(KERNELS[name])
+    rising = log_likelihood(np.append(theta, 0.7), KERNELS[name], X, y, noise, mean=None, away=away)[0]
+    assert rising == pytest.approx(value_only(theta, name, X, y, noise + 0.7 * away, None), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("n", [30, BLOCK + 1])
+def test_the_gradient_by_the_rise_is_that_of_finite_differences(name, n):
+    X, y = data(n)
+    how = {"mean": None, "away": X[:, 1]}
+    theta = np.append(some_theta(KERNELS[name]), 0.4)
+
+    def value(theta):
+        return log_likelihood(theta, KERNELS[name], X, y, np.zeros(n), **how)[0]
+
+    found = log_likelihood(theta, KERNELS[name], X, y, np.zeros(n), **how)[1]
+    np.testing.assert_allclose(found, finite_differences(value, theta), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", KERNELS)
 def test_with_a_free_mean_the_likelihood_is_the_largest_over_constant_means(name):
     X, y = data(30)
     theta = some_theta(KERNELS[name])

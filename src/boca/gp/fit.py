@@ -2,7 +2,9 @@
 
 This is the one place where y is standardised.
 
-    theta             log kappa0, log of all bandwidths, log eta2, all for standardised y; strengths of jump and trend
+    theta             log kappa0, log of all bandwidths, log eta2, all for standardised y; strengths of jump and trend;
+                      the rise of the noise where it has one
+    away   (n,)       how far a fidelity is from the target: the noise there is eta2 + rise * away
     W      (n, n)     alpha alpha' - K^-1, twice the derivative of the likelihood by K
 """
 
@@ -67,6 +69,16 @@ class Prior:
         r = (theta - self.mean) / self.deviation
         return -0.5 * float(r @ r) - float(np.sum(self.rate * theta)), -r / self.deviation - self.rate
 
+    def with_rise(self, *, highest: float, rate: float) -> Prior:
+        """Return the prior with the rise of the noise at its end."""
+        return Prior(
+            np.append(self.mean, 0.0),
+            np.append(self.deviation, math.inf),
+            np.append(self.low, 0.0),
+            np.append(self.high, highest),
+            np.append(np.broadcast_to(self.rate, self.mean.shape), rate),
+        )
+
     def clip(self, theta: FloatArray) -> FloatArray:
         return np.clip(theta, self.low, self.high)
 
@@ -79,12 +91,19 @@ class Prior:
 def unpack(theta: FloatArray, kernel: Kernel) -> tuple[float, FloatArray, float]:
     """Return kappa0, h and the variance on the diagonal, the constant jitter included."""
     kappa0, end = math.exp(theta[0]), 1 + kernel.size
-    h = np.concatenate([np.exp(theta[1:end]), theta[end + 1 :]])
+    h = np.concatenate([np.exp(theta[1:end]), theta[end + 1 : end + 1 + kernel.strengths]])
     return kappa0, h, math.exp(theta[end]) + JITTER * kappa0
 
 
 def log_likelihood(
-    theta: FloatArray, kernel: Kernel, X: FloatArray, y: FloatArray, noise: FloatArray, *, mean: float | None
+    theta: FloatArray,
+    kernel: Kernel,
+    X: FloatArray,
+    y: FloatArray,
+    noise: FloatArray,
+    *,
+    mean: float | None,
+    away: FloatArray | None = None,
 ) -> tuple[float, FloatArray]:
     """Return the log marginal likelihood of y and its gradient by theta.
 
@@ -108,7 +127,7 @@ def log_likelihood(
         products.append(C)
         slopes.append(g)
     on_diagonal_of_K = kappa0 * kernel.diagonal(h, X)
-    K[np.diag_indices(n)] = on_diagonal_of_K + diagonal + noise
+    K[np.diag_indices(n)] = on_diagonal_of_K + diagonal + noise + (0.0 if away is None else theta[-1] * away)
     L, _ = linalg.factor(K)
     m = gls_mean(L, y) if mean is None else mean
     alpha = linalg.solve(L, y - m)
@@ -144,6 +163,8 @@ def log_likelihood(
         gradient[1 + kernel.trend.strength + 1] += 0.5 * kappa0 * float(on_diagonal @ np.square(phi).sum(axis=1))
     gradient[0] = by_kappa0 + 0.5 * (float(on_diagonal @ on_diagonal_of_K) + JITTER * kappa0 * trace)
     gradient[noisy] = 0.5 * math.exp(theta[noisy]) * trace
+    if away is not None:
+        gradient[-1] = 0.5 * float(on_diagonal @ away)
     return value, gradient
 
 

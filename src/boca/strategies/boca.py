@@ -255,12 +255,13 @@ class Decision:
         sigma2 = float(gp.posterior(star[None, :])[1][0])
         for i in range(0, len(order), _CHUNK):
             chunk = order[i : i + _CHUNK]
-            tau2, covariance = gp.covariance_with(self.model.at(u, self.problem.grid[1][chunk]), star)
+            queries = self.model.at(u, self.problem.grid[1][chunk])
+            tau2, covariance = gp.covariance_with(queries, star)
             passes = candidate_fidelities(
                 cost[chunk], self.price.target, np.sqrt(tau2), self.c * self.gamma[chunk], xi[chunk], self.least_gap
             )
             if self.strategy.information_per_cost:
-                gain = information_gain(covariance, sigma2, tau2, gp.eta2)
+                gain = information_gain(covariance, sigma2, tau2, self.model.noise(queries))
                 at_target = float(information_gain(np.array([sigma2]), sigma2, np.array([sigma2]), gp.eta2)[0])
                 passes &= gain / cost[chunk] >= at_target / self.price.target
             if passes.any():
@@ -357,8 +358,8 @@ def adapted_c(first: float, at_target: Sequence[bool]) -> float:
 
 
 def information_gain(
-    covariance: FloatArray, sigma2: float, tau2: FloatArray, eta2: float
-) -> FloatArray:  # (m,), (m,) -> (m,)
+    covariance: FloatArray, sigma2: float, tau2: FloatArray, eta2: FloatArray | float
+) -> FloatArray:  # (m,), (m,) and (m,) or a number -> (m,)
     """Return how many nats a noisy query at (z, x) tells about f(x)."""
     explained = np.minimum(covariance**2 / (sigma2 * (tau2 + eta2)), 1.0 - 1e-15)
     return -0.5 * np.log1p(-explained)
