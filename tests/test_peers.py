@@ -143,6 +143,15 @@ def test_every_problem_runs_through_the_bench(name):
     assert records.regrets(record)[-1] > 0
 
 
+def test_pretended_seconds_are_charged_and_not_waited_for():
+    cell = runner.Cell("benchmarks.peers.problems:dear_side", "random", 0)
+    record = runner.run_cell(cell)
+    assert record["unit"] == "seconds"
+    assert record["seconds"] < 60.0 < min(record["capital"], record["trace"]["spent"][-1])
+    assert all(24.0 <= took <= 96.0 for took in record["trace"]["seconds"])
+    assert runner.effort(cell) < 60.0
+
+
 def test_the_short_ones_differ_in_their_capital_only():
     for name in ("branin", "currin"):
         long, short = boca.problems.get(name), get(f"short_{name}")

@@ -137,11 +137,20 @@ def missing(cells: Iterable[Cell], directory: Path) -> list[Cell]:
 def effort(cell: Cell) -> float:
     """Return roughly how many seconds a cell takes: its budget where that is in seconds, else by size and method."""
     benchmark = methods.problem(cell.problem)(0)
-    if benchmark.budget.unit == "seconds":
+    if benchmark.budget.unit == "seconds" and benchmark.seconds is None:
         return benchmark.budget.amount
     size = len(benchmark.problem.space) + len(benchmark.problem.fidelity)
-    targets = capital(benchmark) / benchmark.problem.target_cost
+    unit = benchmark.problem.target_cost if benchmark.seconds is None else _pretended(benchmark)
+    targets = capital(benchmark) / unit
     return float(0.003 * targets**1.5 * size * methods.EFFORT.get(cell.method, 1.0))
+
+
+def _pretended(benchmark: Benchmark) -> float:
+    """Return the seconds that an evaluation at the target pretends to take, somewhere in the middle."""
+    assert benchmark.seconds is not None
+    space = benchmark.problem.space
+    middle = space.from_unit(space.snap(np.full((1, len(space)), 0.5))[0])
+    return benchmark.seconds(middle, dict(benchmark.problem.target))
 
 
 def cheapest_first(cells: Iterable[Cell]) -> list[Cell]:
