@@ -320,11 +320,17 @@ def family(folder):
     return [file.read_text().strip() for file in files]
 
 
-@pytest.fixture
-def driver(tmp_path):
+@pytest.fixture(params=[0, 8], ids=["one thread", "many threads"])
+def driver(request, tmp_path):
     """A process that runs the family, and has a folder of its own for what is temporary."""
     (tmp_path / "temporary").mkdir()
-    script = f"from boca.study.command import Command\nCommand({shell(FAMILY).line!r}, {str(tmp_path)!r}, ())({{}})"
+    script = f"""
+import threading, time
+for _ in range({request.param}):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+from boca.study.command import Command
+Command({shell(FAMILY).line!r}, {str(tmp_path)!r}, ())({{}})
+"""
     environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, env=environment)
     yield process

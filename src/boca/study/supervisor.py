@@ -16,7 +16,8 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
-_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_ORPHANED = signal.SIGHUP  # no other tells: a parent of many threads is still there while they die one by one
+_STOP = (signal.SIGTERM, signal.SIGINT, _ORPHANED)
 _INHERITED = (*_STOP, signal.SIGPIPE, signal.SIGXFSZ)  # what Python or we have set, and a command does not expect
 
 
@@ -28,9 +29,11 @@ def supervise(parent: int, report: int, scratch: str, arguments: list[str]) -> N
     child = 0
 
     def stop(number: int, frame: object) -> None:
+        for other in _STOP:  # every thread of a parent that dies sends one more: they must not break in here
+            signal.signal(other, signal.SIG_IGN)
         if child:
             _kill(child)
-        if os.getppid() != parent:
+        if number == _ORPHANED or os.getppid() != parent:
             import shutil  # seldom needed, and half as long to import as all the rest
 
             shutil.rmtree(scratch, ignore_errors=True)
@@ -39,7 +42,7 @@ def supervise(parent: int, report: int, scratch: str, arguments: list[str]) -> N
     os.set_inheritable(report, False)
     for number in _STOP:
         signal.signal(number, stop)
-    _follow(parent, signal.SIGTERM)
+    _follow(parent, _ORPHANED)
     this = os.getpid()
     child = os.fork()
     if child == 0:
