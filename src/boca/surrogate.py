@@ -195,8 +195,8 @@ class Surrogate:
         )
         flat = np.array([*record["theta"], 0.0])
         theta = gp_fit.fit_theta(likelihood, prior=prior, starts=[np.array([*flat[:-1], previous or _FIRST_RISE])])
-        nats = sum(sign * (likelihood(t)[0] + prior.log_density(t)[0]) for sign, t in ((1.0, theta), (-1.0, flat)))
-        if not nats > (0.0 if previous else RISING):
+        likelier, plainer = (likelihood(t)[0] + prior.log_density(t)[0] for t in (theta, flat))
+        if not likelier - plainer > (0.0 if previous else RISING):
             return {}
         return {"theta": theta[:-1].tolist(), "rise": float(theta[-1])}
 
