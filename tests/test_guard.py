@@ -9,6 +9,7 @@ import pytest
 
 from boca import Boca, Float, Optimizer, Problem, Space, Surrogate, problems, targets
 from boca.errors import InvalidInput
+from boca.gp import fit as gp_fit
 from boca.gp.kernels import Kernel, Radial
 from boca.gp.model import GP
 from boca.surrogate import GUARDED, last_fit
@@ -101,6 +102,24 @@ def test_a_common_shift_is_learned_instead():
         for m in (model, plain)
     ]
     assert errors[0] < 0.9 * errors[1]
+
+
+def test_what_is_only_tried_learns_from_some_results_and_what_is_kept_from_all(monkeypatch):
+    optimizer = brought(shifted, at_target=12, elsewhere=60)
+    kept = Surrogate().model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+    assert kept["use"]["kind"] == "extended"
+    monkeypatch.setattr("boca.surrogate.TRIED", 20)
+    sizes, fit = [], gp_fit.fit
+
+    def watched(kernel, X, y, **how):
+        sizes.append(len(y))
+        return fit(kernel, X, y, **how)
+
+    monkeypatch.setattr(gp_fit, "fit", watched)
+    for previous, expected in ((None, [72, 12, 20]), (kept, [72, 12, 72])):
+        Surrogate(rising_noise=False).fit(PROBLEM, optimizer.history, np.random.default_rng(0), previous)
+        assert sizes == expected
+        sizes.clear()
 
 
 def test_with_few_results_at_the_target_nothing_is_tested():

@@ -9,6 +9,7 @@ import pytest
 
 from boca import Boca, Choice, Float, Optimizer, Problem, Space, Surrogate, problems, targets
 from boca.encoding import Encoding
+from boca.gp import fit as gp_fit
 from boca.strategies.boca import information_gain
 from boca.surrogate import collect, last_fit
 
@@ -46,6 +47,17 @@ def test_where_noise_is_the_same_everywhere_the_model_is_too(seed):
     model = model_of(optimizer)
     assert "rise" not in model.fit
     assert model.fit == model_of(optimizer, rising_noise=False).fit
+
+
+@pytest.mark.parametrize(
+    ("deviation", "fits"), [(lambda away: 0.2 - 0.1 * away, 1), (lambda away: 0.2 + 0.5 * away, 2)]
+)
+def test_one_look_at_the_slope_refuses_a_rise_that_nothing_speaks_for(deviation, fits, monkeypatch):
+    optimizer = brought(PROBLEM, deviation)
+    calls, fit_theta = [], gp_fit.fit_theta
+    monkeypatch.setattr(gp_fit, "fit_theta", lambda *a, **k: calls.append(a) or fit_theta(*a, **k))
+    model_of(optimizer, guard=None)
+    assert len(calls) == fits
 
 
 def test_the_model_adds_it_to_every_result_and_to_every_query():

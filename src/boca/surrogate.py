@@ -31,6 +31,7 @@ from boca.space import FloatArray, finite_number
 from boca.trial import History, sign
 
 FITTED = 500  # results from which hyper-parameters are learned, evenly from all: more change them little and cost n^3
+TRIED = 150  # the same for a use of the fidelities that is tried and mostly not taken
 EXACT = 1200  # results up to which the posterior is exact ...
 ACTIVE = 800  # ... and through how many it is approximated beyond
 LEADING = 256  # results that bound what a candidate may promise: few candidates are then looked at with all
@@ -194,8 +195,11 @@ class Surrogate:
             gp_fit.log_likelihood, kernel=encoding.kernel, X=data.X, y=data.y, noise=known, mean=mean, away=away
         )
         flat = np.array([*record["theta"], 0.0])
+        plainer, slope = gp_fit.log_posterior(likelihood, prior, flat)
+        if not previous and slope[-1] <= 0.0:  # it falls from zero on: one look, and a fit is saved
+            return {}
         theta = gp_fit.fit_theta(likelihood, prior=prior, starts=[np.array([*flat[:-1], previous or _FIRST_RISE])])
-        likelier, plainer = (likelihood(t)[0] + prior.log_density(t)[0] for t in (theta, flat))
+        likelier, _ = gp_fit.log_posterior(likelihood, prior, theta)
         if not likelier - plainer > (0.0 if previous else RISING):
             return {}
         return {"theta": theta[:-1].tolist(), "rise": float(theta[-1])}
@@ -239,7 +243,8 @@ class Surrogate:
         first = previous["theta"] if previous is not None and is_kept else record["theta"]
         first = np.concatenate([first, np.full(len(prior.mean) - len(first), 0.1)])
         mean = None if self.mean == "gls" else 0.0
-        theta = gp_fit.fit(encoding.kernel, data.X, data.y, prior=prior, starts=[first], noise=data.noise, mean=mean)
+        some = data if is_kept else data.thinned(TRIED)
+        theta = gp_fit.fit(encoding.kernel, some.X, some.y, prior=prior, starts=[first], noise=some.noise, mean=mean)
         return {"kind": kind, "theta": theta.tolist(), "nats": self._left_out(encoding, data, theta)}
 
     def _left_out(self, encoding: Encoding, data: Data, theta: FloatArray) -> float:

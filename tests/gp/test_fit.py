@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
 from boca.gp import fit as gp_fit
@@ -276,6 +277,27 @@ def test_the_fitted_theta_is_stationary_and_beats_random_ones(name, informative,
         theta + 0.05 * rng.standard_normal(5) for _ in range(20)
     ]
     assert all(posterior_density(prior.clip(other), name, X, y, prior)[0] <= value + 1e-6 for other in others)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_that_priors_let_stop_early_is_within_a_hundredth_of_a_nat_of_the_top(prior, seed):
+    X, y = data(90, seed=seed)
+    y = standardise(y).apply(y)
+    theta = gp_fit.fit(KERNELS["product"], X, y, prior=prior, starts=[prior.mean])
+
+    def loss(theta):
+        value, gradient = posterior_density(theta, "product", X, y, prior)
+        return -value, -gradient
+
+    bounds = np.column_stack([prior.low, prior.high])
+    top = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-9})
+    assert 0.0 <= loss(theta)[0] - top.fun < 0.01
+
+
+def test_a_search_stops_early_only_where_normal_priors_bend_every_entry(prior):
+    assert prior.is_curved
+    assert not flat(prior).is_curved
+    assert not prior.with_rise(highest=1.0, rate=2.0).is_curved
 
 
 def test_a_fit_takes_the_best_of_its_starts(prior):

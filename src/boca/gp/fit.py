@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -63,6 +64,11 @@ class Prior:
     low: FloatArray
     high: FloatArray
     rate: FloatArray | float = 0.0
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether there is a normal prior on every entry."""
+        return bool(np.all(np.isfinite(self.deviation)))
 
     def log_density(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the log density up to a constant, with its gradient."""
@@ -168,6 +174,17 @@ def log_likelihood(
     return value, gradient
 
 
+Likelihood: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
+"""A log likelihood of theta with its gradient."""
+
+
+def log_posterior(likelihood: Likelihood, prior: Prior, theta: FloatArray) -> tuple[float, FloatArray]:
+    """Return the log of likelihood times prior, up to a constant, and its gradient by theta."""
+    value, gradient = likelihood(theta)
+    density, slope = prior.log_density(theta)
+    return value + density, gradient + slope
+
+
 def fit(
     kernel: Kernel,
     X: FloatArray,
@@ -183,19 +200,22 @@ def fit(
     return fit_theta(lambda theta: log_likelihood(theta, kernel, X, y, known, mean=mean), prior=prior, starts=starts)
 
 
-def fit_theta(
-    likelihood: Callable[[FloatArray], tuple[float, FloatArray]], *, prior: Prior, starts: Sequence[FloatArray]
-) -> FloatArray:
-    """Return the theta of largest posterior density for any log likelihood that comes with its gradient."""
+def fit_theta(likelihood: Likelihood, *, prior: Prior, starts: Sequence[FloatArray]) -> FloatArray:
+    """Return the theta of largest posterior density for any log likelihood that comes with its gradient.
+
+    Where normal priors bend the posterior along every entry, a search that gains less than a thousandth of a nat is at
+    the top.  A likelihood alone has ridges, and strengths have long valleys, along which little gains add up: there it
+    goes on.
+    """
     from scipy.optimize import minimize
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = likelihood(theta)
-        density, slope = prior.log_density(theta)
-        return -(value + density), -(gradient + slope)
+        value, gradient = log_posterior(likelihood, prior, theta)
+        return -value, -gradient
 
     bounds = np.column_stack([prior.low, prior.high])
-    options = {"maxiter": 60, "ftol": 1e-8, "gtol": 1e-4}
+    tolerance = 1e-5 if prior.is_curved else 1e-8  # of the loss, which is some hundred nats
+    options = {"maxiter": 60, "ftol": tolerance, "gtol": math.sqrt(tolerance)}
     results = [
         minimize(loss, prior.clip(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         for start in starts
