@@ -203,7 +203,7 @@ def fit(
 def fit_theta(likelihood: Likelihood, *, prior: Prior, starts: Sequence[FloatArray]) -> FloatArray:
     """Return the theta of largest posterior density for any log likelihood that comes with its gradient.
 
-    Where priors bend the posterior along every entry, a slope of 0.03 nats an e-fold is within a thousandth of a nat of
+    Where priors bend the posterior along every entry, a slope of 0.03 nats an e-fold is within thousandths of a nat of
     the top, and the search stops.  A likelihood alone has ridges, along which it goes on.
     """
     from scipy.optimize import minimize
