@@ -278,6 +278,44 @@ def test_one_start_with_a_value_that_is_no_number_does_not_stop_the_others():
     np.testing.assert_allclose(found[1], [0.6, 0.2], atol=1e-3)
 
 
+def banana(U):
+    """A curved ridge, along which it takes many rounds to the top at (0.7, 0.49)."""
+    a, b = U[:, 1] - U[:, 0] ** 2, 0.7 - U[:, 0]
+    return -100.0 * a**2 - b**2, np.column_stack([400.0 * a * U[:, 0] + 2.0 * b, -200.0 * a])
+
+
+def test_of_starts_on_the_way_to_the_same_top_only_the_best_goes_on():
+    together = Counted(banana)
+    found = climb(together, np.array([[0.1, 0.01], [0.1, 0.011], [0.101, 0.01]]), free(2))
+    np.testing.assert_allclose(found[int(np.argmax(banana(found)[0]))], [0.7, 0.49], atol=1e-3)
+    assert len(together.sizes) > 8
+    assert set(together.sizes[:5]) == {3}
+    assert set(together.sizes[-3:]) == {1}
+
+
+def test_starts_that_differ_where_they_are_frozen_are_on_the_way_to_different_tops():
+    frozen = np.array([False, False, True])
+
+    def both(U):  # the higher the frozen coordinate, the higher the top
+        value, gradient = banana(U)
+        return value + U[:, 2], np.column_stack([gradient, np.ones(len(U))])
+
+    found = climb(both, np.array([[0.1, 0.01, 0.5], [0.05, 0.1, 0.500001]]), frozen)
+    np.testing.assert_allclose(found[:, :2], [[0.7, 0.49], [0.7, 0.49]], atol=2e-3)
+
+
+def test_a_start_that_comes_by_one_without_a_value_goes_on():
+    """That one is no top, and nobody's twin."""
+
+    def spoilt(U):
+        value, gradient = banana(U)
+        is_spoilt = U[:, 0] == 0.689
+        return np.where(is_spoilt, np.nan, value), np.where(is_spoilt[:, None], 0.0, gradient)
+
+    found = climb(spoilt, np.array([[0.689, 0.48], [0.1, 0.01]]), free(2))
+    np.testing.assert_allclose(found[1], [0.7, 0.49], atol=1e-3)
+
+
 # Against scipy, on what it is for ------------------------------------------------------------------------------------
 
 

@@ -27,15 +27,20 @@ _SUFFICIENT = 1e-4  # of the rise that the slope promises
 _SHORTEST = 1e-4  # share of a step; a start that needs less stands on a kink
 _FLAT = 1e-6  # rise that is not worth a step
 _HOPELESS = 5.0  # a start that so many times its promised rise would not bring to the best is given up ...
-_PATIENCE = 5  # ... after so many rounds
+_TWIN = 0.02  # ... and one so near to the best that it climbs the same top ...
+_PATIENCE = 4  # ... after so many rounds
 
 
 def climb(
     value_and_gradient: Callable[[FloatArray], tuple[FloatArray, FloatArray]], starts: FloatArray, frozen: BoolArray
 ) -> FloatArray:  # (k, d), frozen (d,) -> (k, d)
-    """Return the local maxima above the starts; a start that cannot become the best may stop on its way."""
+    """Return the local maxima above the starts.
+
+    A start that cannot become the best any more, or is on the way to where the best is, may stop on its way.
+    """
     k, d = starts.shape
     low, high = np.where(frozen, starts, 0.0), np.where(frozen, starts, 1.0)
+    reach = np.where(frozen, 0.0, _TWIN)
     x = starts.copy()
     value, gradient = value_and_gradient(x)
     steepest = float(np.max(np.abs(gradient), where=np.isfinite(gradient), initial=0.0))
@@ -56,7 +61,7 @@ def climb(
         rise, promised = found - value[climbing], _dot(move, g[climbing])
         rises = rise >= np.maximum(_SUFFICIENT * promised, 0.0)  # never so for nan
         short = 0.5 * promised[~rises] / np.maximum(promised[~rises] - rise[~rises], 1e-300)  # the parabola's top
-        t[climbing[~rises]] *= np.clip(np.nan_to_num(short), 0.1, 0.5)
+        t[climbing[~rises]] *= np.fmin(np.fmax(short, 0.1), 0.5)  # a tenth for nan
 
         on = climbing[rises]
         H[on], is_new[on] = _learned(H[on], is_new[on], move[rises], g[on] - gradient[rises])
@@ -66,7 +71,9 @@ def climb(
         slope = _dot(p[climbing], g[climbing])
         is_done = (slope <= _FLAT) | (t[climbing] < _SHORTEST)
         if round_ >= _PATIENCE:
-            is_done |= value[climbing] + _HOPELESS * slope < np.max(value)
+            best = np.argmax(np.fmax(value, -np.inf))  # of numbers
+            is_done |= value[climbing] + _HOPELESS * slope < value[best]
+            is_done |= (np.abs(x[climbing] - x[best]) <= reach).all(axis=1) & (climbing != best)
         climbing = climbing[~is_done]
     return x
 

@@ -9,7 +9,7 @@ import pytest
 
 import boca
 from boca.encoding import Encoding
-from boca.gp.kernels import BLOCK, Custom, Kernel, Radial, blocks, covariance, squared_distances
+from boca.gp.kernels import BLOCK, CACHED, Custom, Kernel, Radial, blocks, covariance, squared_distances
 
 PHI = {
     "se": lambda r: math.exp(-r * r / 2.0),
@@ -34,6 +34,7 @@ def test_squared_distances_are_those_of_every_pair(rng):
     A, B = rng.standard_normal((6, 4)), rng.standard_normal((9, 4))
     expected = np.array([[np.sum((a - b) ** 2) for b in B] for a in A])
     np.testing.assert_allclose(squared_distances(A, B), expected, rtol=1e-12)
+    np.testing.assert_allclose(squared_distances(A, B, 5.0), 5.0 * expected, rtol=1e-12)
 
 
 def test_squared_distances_are_never_negative_and_vanish_on_equal_rows(rng):
@@ -125,15 +126,16 @@ def test_the_diagonal_is_that_of_the_matrix(custom, rng):
 @pytest.mark.parametrize("profile", ["se", "matern52"])
 def test_slopes_are_the_derivatives_of_the_logarithm_by_the_squared_distance(profile):
     radial = Radial(profile, (0,), (0,))
-    s = np.array([[1e-4, 1e-2, 0.3, 1.0, 5.0, 40.0]])
+    square = np.array([[1e-4, 1e-2, 0.3, 1.0, 5.0, 40.0]])
 
-    def log_phi(s):
-        e, p = radial.parts(s)
+    def log_phi(square):
+        e, p = radial.parts(radial.unit * square)
         return e + (0.0 if p is None else np.log(p))
 
-    step = 1e-5 * s
-    expected = (log_phi(s + step) - log_phi(s - step)) / (2.0 * step)
-    np.testing.assert_allclose(np.broadcast_to(radial.slope(*radial.parts(s)), s.shape), expected, rtol=1e-6)
+    step = 1e-5 * square
+    expected = (log_phi(square + step) - log_phi(square - step)) / (2.0 * step)
+    found = radial.slope(*radial.parts(radial.unit * square))
+    np.testing.assert_allclose(np.broadcast_to(found, square.shape), expected, rtol=1e-6)
 
 
 def test_the_matern_slope_is_finite_where_two_points_coincide():
@@ -151,11 +153,13 @@ def test_far_points_are_uncorrelated_without_overflow():
         assert Kernel((Radial(profile, (0,), (0,)),)).value(np.array([1e-5]), A, B)[0, 0] == 0.0
 
 
+@pytest.mark.parametrize("columns", [0, 1, 200, 1_000, 10_000, 10**9])
 @pytest.mark.parametrize("n", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5])
-def test_blocks_cover_every_row_once(n):
-    rows = [row for i, j in blocks(n) for row in range(i, j)]
+def test_blocks_cover_every_row_once_and_are_small(n, columns):
+    rows = [row for i, j in blocks(n, columns) for row in range(i, j)]
     assert rows == list(range(n))
-    assert all(0 < j - i <= BLOCK for i, j in blocks(n))
+    assert all(0 < j - i <= BLOCK for i, j in blocks(n, columns))
+    assert all((j - i) * columns <= CACHED or j - i <= 16 for i, j in blocks(n, columns))
 
 
 @pytest.mark.parametrize("n", [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1])

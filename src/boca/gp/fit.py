@@ -123,7 +123,7 @@ def log_likelihood(
     phi = None if kernel.trend is None else kernel.trend.features(X)
     K = np.empty((n, n), order="F")
     products, slopes = [], []
-    for i, j in blocks(n):
+    for i, j in blocks(n, n):
         g: list[FloatArray | float] = []
         C = kernel.product(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:], slopes=g)
         C *= kappa0
@@ -139,13 +139,13 @@ def log_likelihood(
     alpha = linalg.solve(L, y - m)
     value = -0.5 * (float((y - m) @ alpha) + linalg.log_determinant(L) + n * math.log(2.0 * math.pi))
 
-    K_inv = linalg.invert_lower(L)
+    K_inv = linalg.invert_lower(L, in_place=True)
     on_diagonal = alpha * alpha - np.diagonal(K_inv)  # diagonal of W
     trace = float(on_diagonal.sum())
     noisy = kernel.size + 1  # where log eta2 is
     by_kappa0 = 0.0
     gradient = np.zeros_like(theta)
-    for (i, j), C, g in zip(blocks(n), products, slopes, strict=True):
+    for (i, j), C, g in zip(blocks(n, n), products, slopes, strict=True):
         W = np.multiply(alpha[i:j, None], alpha[i:])
         W -= K_inv.T[i:j, i:]
         W[:, : j - i] = np.triu(W[:, : j - i], 1)

@@ -76,11 +76,11 @@ def solve(L: FloatArray, B: FloatArray) -> FloatArray:  # (n, n), (n,) or (n, m)
     return np.asarray(x).reshape(B.shape)
 
 
-def invert_lower(L: FloatArray) -> FloatArray:  # (n, n) -> (n, n)
-    """Return the lower triangle of K^-1; what lies above the diagonal means nothing."""
+def invert_lower(L: FloatArray, *, in_place: bool = False) -> FloatArray:  # (n, n) -> (n, n)
+    """Return the lower triangle of K^-1, in place of L where that is allowed; above the diagonal it means nothing."""
     from scipy.linalg.lapack import dpotri
 
-    K_inv, _ = dpotri(L, lower=1)
+    K_inv, _ = dpotri(L, lower=1, overwrite_c=in_place)
     return np.asarray(K_inv)
 
 

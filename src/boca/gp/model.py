@@ -158,7 +158,7 @@ class Section:
     def means(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m,)
         """Return the posterior mean alone, which needs no triangular solve."""
         mean = np.empty(len(F))
-        for i, j in blocks(len(F)):
+        for i, j in blocks(len(F), len(self.gp.X)):
             mean[i:j] = self.gp.m + self._correlations(F[i:j]) @ self._weighted_alpha
         return mean
 
@@ -172,7 +172,7 @@ class Section:
         L = self.gp.L if leading is None else np.asfortranarray(self.gp.L[:leading, :leading])
         k = len(L)
         mean, explained = np.empty(len(F)), np.empty(len(F))
-        for i, j in blocks(len(F)):
+        for i, j in blocks(len(F), len(self.gp.X)):
             C = self._correlations(F[i:j])
             mean[i:j] = self.gp.m + C @ self._weighted_alpha
             V = linalg.whiten(L, (C[:, :k] * self._weights[:k]).T)

@@ -157,8 +157,8 @@ def log_likelihood(
     terms = []
     for t, first in enumerate(np.searchsorted(level[order], np.arange(M))):
         a = radial.scaled(h[t], X[first:])
-        C = [kappa[t] * np.exp(-0.5 * squared_distances(a[i:j], a[i:])) for i, j in blocks(len(a))]
-        for (i, j), rows in zip(blocks(len(a)), C, strict=True):
+        C = [kappa[t] * np.exp(-squared_distances(a[i:j], a[i:], 0.5)) for i, j in blocks(len(a), len(a))]
+        for (i, j), rows in zip(blocks(len(a), len(a)), C, strict=True):
             K.T[first + i : first + j, first + i :] += rows
         terms.append((first, a, C))
     K[np.diag_indices(n)] += eta2 + (0.0 if data.noise is None else data.noise[order])
@@ -172,7 +172,7 @@ def log_likelihood(
     for t, (first, a, C) in enumerate(terms):
         off_diagonal = 0.0
         by_column = np.zeros(a.shape[1])  # sum over pairs r < c of A_rc (a_r - a_c)^2, from sums and one product
-        for (i, j), rows in zip(blocks(len(a)), C, strict=True):
+        for (i, j), rows in zip(blocks(len(a), len(a)), C, strict=True):
             A = np.multiply(alpha[first + i : first + j, None], alpha[first + i :])
             A -= K_inv.T[first + i : first + j, first + i :]
             A *= rows
@@ -294,7 +294,7 @@ class Belief:
         K = eta2 * np.eye(len(F))
         for term, bandwidths in zip(B, h, strict=True):
             scaled = encoding.kernel.radial[0].scaled(bandwidths, F)
-            K += term[np.ix_(level, level)] * np.exp(-0.5 * squared_distances(scaled, scaled))
+            K += term[np.ix_(level, level)] * np.exp(-squared_distances(scaled, scaled, 0.5))
         if data.noise is not None:
             K[np.arange(n), np.arange(n)] += data.noise[order[:n]]
         L, jitter = linalg.factor(K[:n, :n])
@@ -318,7 +318,7 @@ class Belief:
         own, shared = (prior[:, None] for prior in self._prior)
         mu = np.empty(len(U))
         explained, in_common = np.empty((2, len(own), len(U)))
-        for i, j in blocks(len(U)):
+        for i, j in blocks(len(U), len(self.F)):
             F = self.encoding.x_features(U[i:j])
             V = np.zeros((len(own), j - i, len(self.F)))
             for term in self._terms:
@@ -390,7 +390,7 @@ class _Term:
 
     def whitened(self, F: FloatArray) -> FloatArray:  # (q, D) -> (kinds, q, n - first)
         """Return L^-1 k of this term; the zeros before `first` stay zeros."""
-        E = np.exp(-0.5 * squared_distances(self.radial.scaled(self.h, F), self.scaled))
+        E = np.exp(-squared_distances(self.radial.scaled(self.h, F), self.scaled, 0.5))
         k = self.weights[:, None, :] * E
         return linalg.whiten(self.L, k.reshape(-1, k.shape[-1]).T).T.reshape(k.shape)
 
