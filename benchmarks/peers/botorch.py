@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _NEAR = 1e-3  # unit coordinates this close to the target are the target
+_ADAM_STEPS = 500
 _CANDIDATES = 1000  # points over which qMFMES samples maxima, as in the tutorial
 _SOBOL = "peer_sobol"
 _CHECK = "peer_check"
@@ -236,10 +237,17 @@ def _uniform(problem: Problem, rng: np.random.Generator) -> Suggestion:
 
 
 def _fitted(model: Any) -> Any:
+    """Fit as the tutorials do; where all attempts of that fail, by Adam."""
+    from botorch.exceptions.errors import ModelFittingError
     from botorch.fit import fit_gpytorch_mll
+    from botorch.optim.fit import fit_gpytorch_mll_torch
     from gpytorch.mlls import ExactMarginalLogLikelihood
 
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
+    try:
+        fit_gpytorch_mll(likelihood)
+    except ModelFittingError:
+        fit_gpytorch_mll_torch(likelihood, step_limit=_ADAM_STEPS)
     return model
 
 
