@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.stats import norm, truncnorm
 
 import boca
-from boca.acquisition import log_ei, ucb
+from boca.acquisition import drawn_maxima, log_ei, log_information, ucb
 from boca.surrogate import Promise, Surrogate
 
 U = np.array([-1e4, -2e3, -1001.0, -999.0, -300.0, -40.0, -10.0, -5.0, -2.0, -1.001, -0.999, -0.5, 0.0, 0.7, 3.0, 40.0])
@@ -129,10 +129,90 @@ def test_log_ei_of_any_finite_model_gives_no_warning_and_no_nan(u):
     assert not np.any(np.isnan(log_ei(np.array([u]), np.ones(1), 0.0)))
 
 
+# Information about the maximum ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("eta2", [1e-8, 0.01, 3.0])
+@pytest.mark.parametrize("gap", [0.0, 0.3, 1.0, 2.5, 6.0])
+def test_information_is_the_logarithm_of_what_a_known_maximum_leaves_of_an_observations_variance(gap, eta2):
+    """f below its maximum is a truncated normal variable; with independent noise, variances add."""
+    sigma, mu, top = 0.7, -0.4, -0.4 + 0.7 * gap
+    left = sigma**2 * truncnorm.var(-np.inf, gap) + eta2
+    value = log_information(np.array([mu]), np.array([sigma]), eta2, np.array([top]))[0][0]
+    assert math.exp(value) == pytest.approx(-0.5 * math.log(left / (sigma**2 + eta2)), rel=1e-6)
+
+
+def test_information_is_averaged_over_the_maxima():
+    mu, sigma, tops = np.array([0.2, -1.0]), np.array([0.5, 2.0]), np.array([0.3, 1.0, 4.0])
+    one_by_one = [np.exp(log_information(mu, sigma, 0.1, tops[i : i + 1])[0]) for i in range(3)]
+    np.testing.assert_allclose(
+        np.exp(log_information(mu, sigma, 0.1, tops)[0]), np.mean(one_by_one, axis=0), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("eta2", [1e-6, 0.1])
+@pytest.mark.parametrize("gap", [0.1, 1.0, 5.0, 15.0, 30.0])
+def test_the_derivatives_of_information_are_its_finite_differences(gap, eta2):
+    sigma, tops = 0.3, np.array([1.0, 1.0 + 0.3 * gap])
+    mu = 1.0 - 0.3 * gap
+    _, by_mu, by_sigma = log_information(np.array([mu]), np.array([sigma]), eta2, tops)
+
+    def value(mu, sigma):
+        return log_information(np.array([mu]), np.array([sigma]), eta2, tops)[0][0]
+
+    step = 1e-6
+    slopes = [(value(mu + a, sigma + b) - value(mu - a, sigma - b)) / (2 * step) for a, b in ((step, 0), (0, step))]
+    np.testing.assert_allclose([by_mu[0], by_sigma[0]], slopes, rtol=1e-5)
+
+
+@pytest.mark.parametrize("eta2", [1e-6, 0.1])
+@pytest.mark.parametrize("mu", [-2.0, 0.0, 0.9, 1.0, 1.3, 5.0])
+def test_information_never_falls_with_the_deviation(mu, eta2):
+    """So a deviation that is too large gives a bound; a mean above a maximum counts as it."""
+    sigma = np.logspace(-3, 2, 400)
+    value, by_mu, by_sigma = log_information(np.full_like(sigma, mu), sigma, eta2, np.array([1.0, 1.2]))
+    assert np.all(np.diff(value) >= 0.0)
+    assert np.all(by_sigma >= 0.0)
+    assert np.all(by_mu >= 0.0)
+    assert (mu >= 1.2) == bool(np.all(by_mu == 0.0))
+
+
+@pytest.mark.parametrize("mu", [-1e9, -1e80, 0.0, 1e80])
+def test_information_of_any_finite_model_gives_no_warning_and_no_nan(mu):
+    assert np.all(np.isfinite(log_information(np.array([mu]), np.ones(1), 0.01, np.array([0.5, 2.0]))))
+
+
+def test_drawn_maxima_have_the_quartiles_of_the_maximum_of_independent_values():
+    rng = np.random.default_rng(0)
+    mu, sigma = rng.normal(size=200), rng.uniform(0.05, 1.0, 200)
+    drawn = drawn_maxima(mu, sigma, rng, 40_000)
+    true = np.max(mu + sigma * rng.standard_normal((20_000, 200)), axis=1)
+    np.testing.assert_allclose(np.quantile(drawn, [0.25, 0.5, 0.75]), np.quantile(true, [0.25, 0.5, 0.75]), atol=0.03)
+
+
+def test_no_drawn_maximum_is_below_the_highest_mean():
+    mu, sigma = np.array([0.0, 3.0, 1.0]), np.array([2.0, 1.0, 1e-9])
+    drawn = drawn_maxima(mu, sigma, np.random.default_rng(1), 1000)
+    assert np.min(drawn) == 3.0
+    assert np.mean(drawn > 3.0) > 0.3
+
+
+@pytest.mark.parametrize("sigma", [1e-7, 1e7])
+def test_maxima_are_drawn_in_any_unit(sigma):
+    mu = np.zeros(50)
+    drawn = drawn_maxima(mu, np.full(50, sigma), np.random.default_rng(2), 9)
+    unit = drawn_maxima(mu, np.ones(50), np.random.default_rng(2), 9)
+    np.testing.assert_allclose(drawn / sigma, unit, rtol=1e-9)
+
+
 # Bound to a model -------------------------------------------------------------------------------------------------
 
 
-FORMULAS = {"ucb": lambda mu, sigma: ucb(mu, sigma, 3.0), "log_ei": lambda mu, sigma: log_ei(mu, sigma, 0.8)}
+FORMULAS = {
+    "ucb": lambda mu, sigma: ucb(mu, sigma, 3.0),
+    "log_ei": lambda mu, sigma: log_ei(mu, sigma, 0.8),
+    "information": lambda mu, sigma: log_information(mu, sigma, 0.01, np.array([2.5, 3.0, 4.0])),
+}
 
 
 @pytest.fixture(scope="module", params=[Surrogate(), Surrogate.paper()], ids=["matern", "se"])

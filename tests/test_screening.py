@@ -28,6 +28,7 @@ FORMULAS = {
     "ucb": lambda mu, sigma: acquisition.ucb(mu, sigma, 6.0),
     "log_ei": lambda mu, sigma: acquisition.log_ei(mu, sigma, 9.8),
     "mean": lambda mu, sigma: (mu, 1.0, 0.0),
+    "information": lambda mu, sigma: acquisition.log_information(mu, sigma, 1e-4, np.array([10.5, 11.0, 12.0])),
 }
 
 

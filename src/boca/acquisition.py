@@ -3,8 +3,12 @@
     mu, sigma   (m,)   posterior mean and standard deviation of f
     beta               weight of exploration; the bound uses its square root
     u           (m,)   (mu - best) / sigma
+    maxima      (k,)   what the maximum of f may be
 
 Each returns its value with its derivatives by mu and by sigma, for the chain rule of whoever holds the model.
+
+[M21] Moss, Leslie, Gonzalez, Rayson: GIBBON: General-purpose Information-Based Bayesian OptimisatioN, JMLR 2021.
+[W17] Wang, Jegelka: Max-value Entropy Search for Efficient Bayesian Optimization, ICML 2017.
 """
 
 from __future__ import annotations
@@ -22,6 +26,9 @@ Valued: TypeAlias = tuple[FloatArray, Slope, Slope]
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _CERTAIN = 30.0  # deviations above the best: the improvement is mu - best, and exp(u^2 / 2) is still a float
 _HOPELESS = -1e3  # deviations below it
+_NOTHING = 1e-300  # nats: the logarithm of less is no number
+_QUARTILES = np.array([0.25, 0.5, 0.75])
+_BISECTIONS = 25
 
 
 def ucb(mu: FloatArray, sigma: FloatArray, beta: float) -> Valued:
@@ -47,3 +54,44 @@ def log_ei(mu: FloatArray, sigma: FloatArray, best: float) -> Valued:
     log_h = np.where(u > _CERTAIN, np.log(improving), np.log(ratio) - 0.5 * v * v - _LOG_SQRT_2PI)
     by_mu = np.where(u > _CERTAIN, 1.0 / improving, e / ratio)
     return np.log(sigma) + log_h, by_mu / sigma, 1.0 / ratio / sigma
+
+
+def log_information(mu: FloatArray, sigma: FloatArray, eta2: float, maxima: FloatArray) -> Valued:
+    """Return the logarithm of the nats that a noisy query tells about the value of the maximum.  [M21]
+
+    That f is below its maximum f* takes the share w = r (g + r) from its variance, with g = (f* - mu) / sigma and
+    r = phi(g) / Phi(g), and the share rho^2 w from that of an observation, rho^2 = sigma^2 / (sigma^2 + eta2).  A mean
+    above f* counts as f*: so the information never falls with sigma.
+    """
+    from scipy.special import erfcx
+
+    total = sigma * sigma + eta2
+    rho2 = sigma * sigma / total
+    g = np.maximum((maxima[:, None] - mu) / sigma, 0.0)  # (k, m)
+    r = math.sqrt(2.0 / math.pi) / erfcx(g * -math.sqrt(0.5))
+    w = r * (g + r)
+    left = 1.0 - rho2 * w
+    information = np.maximum(np.mean(-0.5 * np.log1p(-rho2 * w), axis=0), _NOTHING)
+    by_g = np.where(g > 0.0, 0.5 * rho2 / left * (r - w * (g + 2.0 * r)), 0.0)
+    by_mu = np.mean(-by_g, axis=0) / sigma
+    by_sigma = np.mean(w / left, axis=0) * sigma * eta2 / (total * total) - np.mean(by_g * g, axis=0) / sigma
+    return np.log(information), by_mu / information, by_sigma / information
+
+
+def drawn_maxima(mu: FloatArray, sigma: FloatArray, rng: np.random.Generator, count: int) -> FloatArray:  # (count,)
+    """Draw values that the maximum of f may have, from moments of f at points all over its domain.
+
+    As if these were independent, their maximum has a distribution whose quartiles a Gumbel distribution shares, and
+    from that one values are drawn; none is below the highest mean.  [W17]
+    """
+    from scipy.special import log_ndtr
+
+    low, high = (np.full(3, np.max(mu + steps * sigma)) for steps in (-3.0, 6.0))
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        is_low = np.sum(log_ndtr((middle[:, None] - mu) / sigma), axis=1) < np.log(_QUARTILES)
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    gumbel = -np.log(-np.log(_QUARTILES))
+    scale = (high[2] - high[0]) / (gumbel[2] - gumbel[0])
+    location = high[1] - scale * gumbel[1]
+    return np.asarray(np.maximum(location - scale * np.log(-np.log(rng.random(count))), np.max(mu)))

@@ -52,7 +52,7 @@ def sobol(
     """Maximise from quasi-random points and from the neighbourhood of the anchors."""
     if space.size <= ENUMERABLE:
         return _ranked(objective, space.points())[0]
-    far = space.snap(_rotated_sobol(len(space), rng))
+    far = scattered(space, rng, SOBOL_POINTS)
     near = np.vstack([anchors, _perturbed(space, anchors, rng)])
     groups = [_screened(objective, far), _screened(objective, near)]
     starts = np.vstack([points[: STARTS // 2] for points, _ in groups])
@@ -75,7 +75,7 @@ def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors
         u[choice] = combination
         found.append(_climbed(objective, space, _divided(objective, space, u, free=~choice), fixed=choice))
     points, values = _ranked(objective, np.array(found))
-    substitutes = _ranked(objective, space.snap(_rotated_sobol(len(space), rng)))
+    substitutes = _ranked(objective, scattered(space, rng, SOBOL_POINTS))
     return np.vstack([points[:1], _merged([(points[1:], values[1:]), substitutes])])
 
 
@@ -140,9 +140,9 @@ def _sobol_points(d: int) -> FloatArray:
     return np.asarray(qmc.Sobol(d, scramble=False).random_base2(m)[:SOBOL_POINTS])
 
 
-def _rotated_sobol(d: int, rng: np.random.Generator) -> FloatArray:
-    """Return Sobol points moved round the torus: as even as they were, elsewhere each time."""
-    return (_sobol_points(d) + rng.random(d)) % 1.0
+def scattered(space: Space, rng: np.random.Generator, count: int) -> FloatArray:  # (count, d)
+    """Return at most `SOBOL_POINTS` points all over the space: Sobol's, moved round the torus, elsewhere each time."""
+    return space.snap((_sobol_points(len(space))[:count] + rng.random(len(space))) % 1.0)
 
 
 def _perturbed(space: Space, anchors: FloatArray, rng: np.random.Generator) -> FloatArray:

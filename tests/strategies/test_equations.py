@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import norm
 
 import boca
+from boca import acquisition
 from boca.cost import costs
 from boca.encoding import Encoding
 from boca.problem import Budget
@@ -542,7 +543,7 @@ def run(request):
 def decided(run, *, acquisition=None):
     """Return the trials that a model chose, with those that it knew and those that were out."""
     for trial in run.history:
-        if trial.phase not in ("model", "final") or (acquisition and trial.why["acquisition"] != acquisition):
+        if trial.phase not in ("model", "final") or (acquisition and trial.why["acquisition"] not in acquisition):
             continue
         told = sorted((t for t in run.history if t.told is not None and t.told < trial.asked), key=lambda t: t.told)
         out = [t for t in run.history if t.asked < trial.asked and (t.told is None or t.told > trial.asked)]
@@ -745,7 +746,7 @@ def test_hyperparameters_were_learned_again_when_it_was_due(run):
 def test_the_fidelity_was_the_cheapest_that_passes_every_condition(run):
     """[K17, eq. 7] with the whole grid judged anew; an empty Z_t means the target."""
     kinds = set()
-    for trial, told, out in decided(run, acquisition="ucb"):
+    for trial, told, out in decided(run, acquisition=("ucb", "max_value")):
         replay, why = Replay(run, trial, told, out), trial.why
         zs, cost, xi, surely, maybe = judged(run, trial, replay, trial.x, why["beta"], why["c"])
         if run.problem.is_target(trial.z):
@@ -766,7 +767,7 @@ def test_the_fidelity_was_the_cheapest_that_passes_every_condition(run):
 def test_the_target_was_asked_for_improvement_only_where_no_cheaper_fidelity_passed(run):
     """The x of such a query is not the bound's: `fidelity_by` names the point and the shrinking that decided z."""
     found = 0
-    for trial, told, out in decided(run, acquisition="log_ei"):
+    for trial, told, out in decided(run, acquisition=("log_ei",)):
         by = trial.why["fidelity_by"]
         replay = Replay(run, trial, told, out, shrink=by["shrink"])
         *_, surely, _ = judged(run, trial, replay, by["x"], replay.beta(iteration(run, trial)), trial.why["c"])
@@ -778,26 +779,50 @@ def test_the_target_was_asked_for_improvement_only_where_no_cheaper_fidelity_pas
 
 def test_the_first_third_and_fifth_target_query_goes_to_the_largest_expected_improvement(run):
     kinds = [t.why["acquisition"] for t in run.history if t.phase == "model" and run.problem.is_target(t.z)]
-    expected = ["log_ei", "ucb"] if run.matern else ["ucb", "ucb"]
-    assert kinds == [expected[i % 2] for i in range(len(kinds))]
+    assert [kind == "log_ei" for kind in kinds] == [run.matern and i % 2 == 0 for i in range(len(kinds))]
+
+
+def test_every_other_point_is_where_most_is_learned_about_the_maximum(run):
+    """The second, fourth, sixth decision, but for those that go to the largest improvement and the last one."""
+    chosen = [t for t in run.history if t.phase in ("model", "final")]
+    kinds = [(t.why["acquisition"], i % 2 == 1) for i, t in enumerate(chosen)]
+    expected = {("ucb", False), ("max_value", True)} if run.matern else {("ucb", False), ("ucb", True)}
+    assert {kind for kind in kinds if kind[0] in ("ucb", "max_value")} == expected
+
+
+def test_no_point_tells_more_about_the_maximum_than_the_one_that_is_ranked_first(run):
+    strategy = boca.Boca()
+    told = boca.History([t for t in run.history if t.state != "running"])
+    for seed in range(2):
+        model = strategy.surrogate.model(run.problem, told, np.random.default_rng(seed)).shrunk(1.5)
+        decision = Decision(strategy, run.problem, told, costs(run.problem, told), model)
+        decision.aim = "max_value"
+        ranked = decision.rank(np.random.default_rng(seed))
+        maxima = decision._maxima(np.random.default_rng(seed))  # the first thing that is drawn
+        space = run.problem.space
+        some = space.snap(np.random.default_rng(9).random((300, len(space))))
+        points = np.vstack([ranked[:1], some, model.anchors()])
+        information = acquisition.log_information(*model.moments(points), model.gp.eta2, maxima)[0]
+        assert information[0] >= np.max(information) - 1e-3
 
 
 def test_no_point_has_a_higher_bound_than_the_one_that_was_asked(run):
     """[K17, algorithm 1]: against 300 random points and everything queried before."""
     rng = np.random.default_rng(0)
-    for trial, told, out in list(decided(run, acquisition="ucb"))[::3]:
+    for trial, told, out in list(decided(run, acquisition=("ucb",)))[::3]:
         replay = Replay(run, trial, told, out)
         space = run.problem.space
         xs = [space.from_unit(u) for u in space.snap(rng.random((300, len(space))))] + [t.x for t in told]
         points = [(x, run.problem.target) for x in xs]
         bounds = replay.mean(points) + math.sqrt(trial.why["beta"]) * np.sqrt(replay.variances(points))
-        assert replay.sign * trial.why["ucb"] >= np.max(bounds) - 1e-3 * math.sqrt(replay.kappa0)
+        # one basin of several may be missed where it is higher by no more than this
+        assert replay.sign * trial.why["ucb"] >= np.max(bounds) - 2e-3 * math.sqrt(replay.kappa0)
 
 
 def test_no_point_improves_more_than_the_one_that_was_asked_for_its_improvement(run):
     """The incumbent is the best posterior mean among the x that were run at the target, all x before there is one."""
     rng = np.random.default_rng(0)
-    for trial, told, out in decided(run, acquisition="log_ei"):
+    for trial, told, out in decided(run, acquisition=("log_ei",)):
         replay = Replay(run, trial, told, out)
         space, target = run.problem.space, run.problem.target
         incumbents = [t.x for t in told if run.problem.is_target(t.z)] or [t.x for t in told]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from boca import acquisition
 from boca.cost import Costs, costs
 from boca.errors import InvalidInput, instance_of, one_of
-from boca.maximizer import MAXIMIZERS, Maximizer
+from boca.maximizer import MAXIMIZERS, Maximizer, scattered
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
 from boca.start import Design, Fidelities, random_start, start_query
@@ -37,6 +37,8 @@ from boca.trial import History, Suggestion
 _CHUNK = 64  # fidelities examined at a time, cheapest first: most decisions end in the first chunk
 _WINDOW = 20  # iterations between two updates of c
 _C_RANGE = (0.1, 20.0)
+_MAXIMA = 10  # values of the maximum over which information about it is averaged
+_SCATTERED = 256  # points from which they are drawn
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ class Boca:
     """A smaller first threshold keeps the early queries cheap."""
     information_per_cost: bool = True
     """Take z only if it tells as much about f(x) for its money as the target does."""
+    learn_maximum: bool = True
+    """Choose every other x where a query tells most about the value of the maximum, not where the bound is highest:
+    with many variables or little noise, bounds explore for long."""
     improve_at_target: bool = True
     """Every other target query maximises log EI in the unshrunk model: bounds explore, improvement exploits."""
     reserve_last: bool = True
@@ -83,7 +88,7 @@ class Boca:
     theorem: Theorem | None = None
     """Use the theorem's beta_t, which is far more cautious, in place of the one that the paper runs."""
     hyperparameters: Mapping[str, Any] | None = None
-    """A GP that is known: nothing is fitted, standardised or shrunk."""
+    """A GP that is known: nothing is fitted, standardised or shrunk, and the bound needs no help."""
 
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
@@ -112,6 +117,7 @@ class Boca:
             max_shrink=1.0,
             first_c=1.0,
             information_per_cost=False,
+            learn_maximum=False,
             improve_at_target=False,
             reserve_last=False,
             theorem=theorem,
@@ -184,8 +190,8 @@ class Boca:
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
         u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
         reason = (
-            "The target fidelity: no cheaper one had enough to teach where the bound is highest, and this query goes "
-            "to the point with the largest expected improvement."
+            f"The target fidelity: no cheaper one had enough to teach {decision.where}, and this query goes to the "
+            "point with the largest expected improvement."
         )
         why = Decision(self, problem, history, decision.price, model).why(u, z, reason=reason)
         why["acquisition"] = "log_ei"
@@ -222,6 +228,8 @@ class Decision:
         d, p = len(problem.space), len(problem.fidelity)
         at_target = [problem.is_target(trial.z) for trial in history.chosen]
         self.t = len(at_target) + 1
+        is_turn = strategy.learn_maximum and strategy.hyperparameters is None and self.t % 2 == 0
+        self.aim: Literal["ucb", "max_value"] = "max_value" if is_turn else "ucb"
         self.target_queries = sum(at_target)
         self.c = adapted_c(strategy.first_c, at_target)
         self.beta = (
@@ -233,10 +241,19 @@ class Decision:
         self.gamma = fidelity_threshold(model.kappa0, self.xi, price.grid / price.target, q=1.0 / (p + d + 2))
 
     def rank(self, rng: np.random.Generator) -> FloatArray:  # (k, d)
-        """Return points by their upper confidence bound, the best first."""
-        promise = Promise(self.model, lambda mu, sigma: acquisition.ucb(mu, sigma, self.beta))
+        """Return points by their upper confidence bound, or by what they tell about the maximum, the best first."""
+        if self.aim == "ucb":
+            promise = Promise(self.model, lambda mu, sigma: acquisition.ucb(mu, sigma, self.beta))
+        else:
+            eta2, maxima = self.model.gp.eta2, self._maxima(rng)
+            promise = Promise(self.model, lambda mu, sigma: acquisition.log_information(mu, sigma, eta2, maxima))
         maximise = MAXIMIZERS[self.strategy.maximizer]
         return maximise(promise, self.problem.space, rng, self.model.anchors())
+
+    def _maxima(self, rng: np.random.Generator) -> FloatArray:  # (_MAXIMA,)
+        """Draw what the maximum of f may be, from its moments all over the domain and where it is best known."""
+        points = np.vstack([scattered(self.problem.space, rng, _SCATTERED), self.model.anchors()])
+        return acquisition.drawn_maxima(*self.model.moments(points), rng, _MAXIMA)
 
     def fidelity(self, u: FloatArray) -> Point:  # (d,)
         """Return the cheapest member of Z_t(x); the target where there is none or the others are switched off."""
@@ -278,7 +295,7 @@ class Decision:
             phase="model",
             reason=reason or self._sentence(z, gap),
             beta=self.beta,
-            acquisition="ucb",
+            acquisition=self.aim,
             xi=gap,
             gamma=self.model.deviation_as_told(threshold),
             c=self.c,
@@ -292,9 +309,14 @@ class Decision:
         index = self.problem.grid[0].index(z)
         return float(self.xi[index]), float(self.gamma[index])
 
+    @property
+    def where(self) -> str:
+        """Where x is, in words."""
+        return {"ucb": "where the bound is highest", "max_value": "where most is learned about the maximum"}[self.aim]
+
     def _sentence(self, z: Point, gap: float) -> str:
         if not self.problem.fidelity:
-            return "The highest upper confidence bound."
+            return f"The point {self.where}."
         if self.model.guard is not None and self.problem.is_target(z):
             return (
                 "The target fidelity: the cheaper ones are switched off, since results at the target are predicted "
@@ -302,13 +324,13 @@ class Decision:
             )
         if self.problem.is_target(z):
             return (
-                "The target fidelity: where the bound is highest, every cheaper one is known too well or says too "
-                "little about the target."
+                f"The target fidelity: {self.where}, every cheaper one is known too well or says too little about "
+                "the target."
             )
         share = self.price.of(z) / self.price.target
         return (
-            f"A lower fidelity at {share:.3g} of the target's cost: it is the cheapest that is still uncertain where "
-            f"the bound is highest, and it leaves a gap of {gap:.2g} (0 is the target itself, 1 is no information)."
+            f"A lower fidelity at {share:.3g} of the target's cost: it is the cheapest that is still uncertain "
+            f"{self.where}, and it leaves a gap of {gap:.2g} (0 is the target itself, 1 is no information)."
         )
 
 
