@@ -310,15 +310,16 @@ class Stopwatch:
 
 KERNEL, FACTOR, GRADIENT, REST = "kernel", "factor", "gradient of the likelihood", "everything else"
 ACTIVE_SET, COMPRESSION, ANCHORS = "choice of the active results", "compression", "anchors"
-CANDIDATES, REFINE, FIDELITY = "candidates", "refinement", "fidelity"
-ORDER = (KERNEL, FACTOR, GRADIENT, ACTIVE_SET, COMPRESSION, ANCHORS, CANDIDATES, REFINE, FIDELITY, REST)
+MAXIMA, CANDIDATES, REFINE, FIDELITY = "draws of the maximum", "candidates", "refinement", "fidelity"
+ORDER = (KERNEL, FACTOR, GRADIENT, ACTIVE_SET, COMPRESSION, ANCHORS, MAXIMA, CANDIDATES, REFINE, FIDELITY, REST)
 
 TIMED = (
     (boca.Boca, "suggest", REST),
     (gp_fit, "log_likelihood", GRADIENT),
     (surrogate, "spread", ACTIVE_SET),
     (surrogate, "compressed", COMPRESSION),
-    (surrogate.Model, "anchors", ANCHORS),
+    (surrogate.Model, "means", ANCHORS),
+    (Decision, "_maxima", MAXIMA),
     (maximizer, "_screened", CANDIDATES),
     (maximizer, "_refine", REFINE),
     (Decision, "fidelity", FIDELITY),
@@ -363,7 +364,7 @@ def parts(n: int, steps: int) -> dict[str, Any]:
         FACTOR: sum(replayed(s, cholesky) for name, s in watch.shapes.items() if name.startswith("factor in")),
         GRADIENT: replayed(watch.shapes[f"inverse in {GRADIENT}"], inverse),
         COMPRESSION: replayed(watch.shapes[f"solve in {COMPRESSION}"], solve_and_square),
-        **{part: replayed(watch.shapes[f"solve in {part}"], solve) for part in (CANDIDATES, REFINE, FIDELITY)},
+        **{part: replayed(watch.shapes[f"solve in {part}"], solve) for part in (MAXIMA, CANDIDATES, REFINE, FIDELITY)},
     }
     return {
         "n": n,
@@ -437,6 +438,7 @@ FLOORS = {
     FACTOR: "dpotrf",
     GRADIENT: "dpotri",
     COMPRESSION: "dtrsm and dsyrk",
+    MAXIMA: "dtrsm",
     CANDIDATES: "dtrsm",
     REFINE: "dtrsm",
     FIDELITY: "dtrsm",

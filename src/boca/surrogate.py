@@ -434,7 +434,11 @@ class Model:
 
     def anchors(self, count: int = 5) -> FloatArray:  # (count, d)
         """Return the queried x of highest posterior mean at the target."""
-        return self.queried[np.argsort(-self.means(self.queried), kind="stable")[:count]]
+        return self.queried[self._ranking[:count]]
+
+    @cached_property
+    def _ranking(self) -> IntArray:  # (k,)
+        return np.argsort(-self.means(self.queried), kind="stable")
 
     def diameter(self) -> float:
         """Return the L1 diameter of the domain, each dimension divided by its bandwidth."""
