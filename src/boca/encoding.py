@@ -102,6 +102,9 @@ class Encoding:
         p = len(self.problem.fidelity)
         z_width = len(self.target) - (self.is_extended and not self.fidelity_kernel)
         steps = F[:, self.x_width : self.x_width + z_width] - self.target[:z_width]
+        if self.fidelity_kernel:  # one column a parameter: another option is as far as can be
+            options = [isinstance(parameter, Choice) for parameter in self.problem.fidelity.values()]
+            steps = np.where(options, steps != 0.0, steps)
         return np.asarray(np.sqrt(np.square(steps).sum(axis=1) / max(p, 1)))
 
     def is_target(self, F: FloatArray) -> BoolArray:  # (n, D) -> (n,)

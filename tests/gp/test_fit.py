@@ -101,6 +101,19 @@ def test_the_model_that_theta_describes_has_the_likelihood_of_theta(name):
         assert gp.eta2 == unpack(theta, KERNELS[name])[2]
 
 
+def test_a_result_with_endless_noise_leaves_the_likelihood_of_the_others_alone_also_where_they_need_a_jitter():
+    """Equal rows of a kernel so large that no constant jitter is seen beside it."""
+    large = Kernel(
+        (Radial("se", (0,), (0,)),),
+        (Custom(lambda P, Q: np.full((len(P), len(Q)), 1e12), lambda P: np.full(len(P), 1e12), (1,)),),
+    )
+    X, y, theta = np.ones((6, 2)), np.linspace(-1.0, 1.0, 6), np.log([1.0, 0.3, 1e-6])
+    noise = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1e30])
+    value = log_likelihood(theta, large, X, y, noise, mean=0.0)[0]
+    others = log_likelihood(theta, large, X[:5], y[:5], noise[:5], mean=0.0)[0]
+    assert value == pytest.approx(others - 0.5 * math.log(2.0 * math.pi * 1e30), rel=1e-9)
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_noise_that_rises_is_noise_on_the_diagonal(name):
     X, y = data(30)

@@ -122,6 +122,25 @@ def test_an_observation_with_endless_noise_counts_for_nothing():
 
 
 @pytest.mark.parametrize("name", KERNELS)
+def test_an_observation_with_endless_noise_leaves_the_others_what_they_say_also_where_they_need_a_jitter(name):
+    X, y = data(6)
+    X, y = np.vstack([X, X, X]), np.tile(y, 3)
+    noise = np.zeros(18)
+    noise[5] = 1e12
+    gp = build(name, X, y, eta2=0.0, noise=noise)
+    assert 0.0 < gp.eta2 <= 1e-6 * 2.0 * KAPPA0
+    np.testing.assert_allclose(gp.posterior(X)[0], y, atol=1e-3)
+
+
+def test_the_jitter_is_in_the_unit_of_a_kernel_that_is_far_from_one():
+    kernel = Kernel(
+        (Radial("se", (0,), (0,)),), (Custom(lambda P, Q: 1e16 * P @ Q.T, lambda P: 1e16 * P[:, 0] ** 2, (2,)),)
+    )
+    gp = GP.build(kernel, np.ones((4, 3)), np.ones(4), kappa0=KAPPA0, h=np.array([0.3]), eta2=0.0, m=0.0)
+    assert gp.eta2 == pytest.approx(1e-10 * 1e16 * KAPPA0)
+
+
+@pytest.mark.parametrize("name", KERNELS)
 def test_without_noise_the_posterior_goes_through_the_data(name):
     X, y = data(8)
     mean, variance = build(name, X, y, eta2=0.0).posterior(X)
@@ -230,6 +249,17 @@ def test_imagining_keeps_the_mean_and_gives_the_variance_of_having_observed(name
     reference = ByInverse(name, np.vstack([X, P]))
     np.testing.assert_allclose(imagined.posterior(A)[1], np.diagonal(reference.covariance(A, A)), rtol=1e-8, atol=1e-11)
     assert np.all(imagined.posterior(A)[1] <= gp.posterior(A)[1] * (1.0 + 1e-12))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_imagined_has_the_noise_that_is_said(name):
+    X, y = data(30)
+    P, A = queries(4, seed=6), queries(25)
+    noise = np.array([0.0, 0.3, 1.0, 20.0])
+    imagined = build(name, X, y).imagine(P, noise)
+    reference = ByInverse(name, np.vstack([X, P]), diagonal=ETA2 + np.concatenate([np.zeros(30), noise]))
+    np.testing.assert_allclose(imagined.posterior(A)[1], np.diagonal(reference.covariance(A, A)), rtol=1e-8, atol=1e-11)
+    np.testing.assert_array_equal(imagined.posterior(A)[0], build(name, X, y).posterior(A)[0])
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -24,6 +24,7 @@ from boca.gp.model import GP, gls_mean
 JITTER = 1e-8  # of kappa0, always added: it costs nothing beside a noise of 1e-6 and saves the ladder
 
 
+ROUNDING = 1e-13  # of the largest value: a spread below this is none
 _SMALLEST = 4.0 * float(np.finfo(float).tiny)  # a scale that can be halved and divided by
 
 
@@ -47,7 +48,7 @@ def standardise(y: FloatArray) -> Standardisation:
     unit = 2.0 ** (math.frexp(size)[1] - 1)  # a power of two: dividing by it is exact and cannot overflow
     w = y / unit
     location, spread = float(np.median(w)), float(np.std(w))
-    scale = spread if spread > 1e-13 else 1.0  # below this, the spread is rounding
+    scale = spread if spread > ROUNDING else 1.0
     return Standardisation(location * unit, max(scale * unit, _SMALLEST))
 
 
@@ -134,7 +135,7 @@ def log_likelihood(
         slopes.append(g)
     on_diagonal_of_K = kappa0 * kernel.diagonal(h, X)
     K[np.diag_indices(n)] = on_diagonal_of_K + diagonal + noise + (0.0 if away is None else theta[-1] * away)
-    L, _ = linalg.factor(K)
+    L, _ = linalg.factor(K, level=float(np.mean(on_diagonal_of_K)))
     m = gls_mean(L, y) if mean is None else mean
     alpha = linalg.solve(L, y - m)
     value = -0.5 * (float((y - m) @ alpha) + linalg.log_determinant(L) + n * math.log(2.0 * math.pi))

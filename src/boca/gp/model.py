@@ -61,17 +61,21 @@ class GP:
     ) -> GP:
         """Condition a prior on data; `m=None` estimates the mean by generalised least squares."""
         diagonal = np.full(len(y), eta2) if noise is None else eta2 + noise
-        L, jitter = linalg.factor(covariance(kernel, kappa0, h, X, diagonal))
+        level = kappa0 * float(np.mean(kernel.diagonal(h, X)))  # noise apart: a result that says nothing has 1e12
+        L, jitter = linalg.factor(covariance(kernel, kappa0, h, X, diagonal), level=level)
         mean = gls_mean(L, y) if m is None else m
         return cls(kernel, kappa0, h, eta2 + jitter, mean, X, L, linalg.solve(L, y - mean))
 
-    def imagine(self, A: FloatArray) -> GP:  # (m, D)
-        """Return the GP after observing its own mean at A: the variance there goes, the mean stays everywhere."""
+    def imagine(self, A: FloatArray, noise: FloatArray | float = 0.0) -> GP:  # A (m, D), noise (m,)
+        """Return the GP after observing its own mean at A: the variance there goes, the mean stays everywhere.
+
+        `noise` is added to eta2 there.
+        """
         if not len(A):
             return self
         B = self.kappa0 * self.kernel.value(self.h, self.X, A)
         C = self.kappa0 * self.kernel.value(self.h, A, A)
-        C[np.diag_indices(len(A))] = self.kappa0 * self.kernel.diagonal(self.h, A) + self.eta2
+        C[np.diag_indices(len(A))] = self.kappa0 * self.kernel.diagonal(self.h, A) + self.eta2 + noise
         return replace(
             self,
             X=np.vstack([self.X, A]),
