@@ -84,7 +84,8 @@ def test_while_fidelities_are_off_every_query_goes_to_the_target():
     is_off = [trial.why.get("guard") is not None for trial in asked]
     assert is_off[0]
     assert all(trial.z == PROBLEM.target for trial, off in zip(asked, is_off, strict=True) if off)
-    sentences = [t.why["reason"] for t, off in zip(asked, is_off, strict=True) if off and t.why["acquisition"] == "ucb"]
+    assert {"ucb", "log_ei"} <= {t.why["acquisition"] for t, off in zip(asked, is_off, strict=True) if off}
+    sentences = [t.why["reason"] for t, off in zip(asked, is_off, strict=True) if off]
     assert all("switched off" in sentence for sentence in sentences)
 
 
@@ -102,6 +103,64 @@ def test_a_common_shift_is_learned_instead():
         for m in (model, plain)
     ]
     assert errors[0] < 0.9 * errors[1]
+
+
+def test_a_jump_and_a_trend_can_be_given_back_as_numbers_that_are_known():
+    optimizer = brought(shifted, at_target=12, elsewhere=60)
+    surrogate = Surrogate(kernel="se")
+    model = surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    numbers = model.hyperparameters()
+    assert numbers["trend"] > 0.0
+    known = surrogate.known(PROBLEM, optimizer.history, numbers)
+    U = np.random.default_rng(1).random((20, 2))
+    mean, deviation = model.moments(U)
+    np.testing.assert_allclose(known.moments(U)[0], model.standard.location + model.standard.scale * mean, rtol=1e-6)
+    np.testing.assert_allclose(known.moments(U)[1], model.standard.scale * deviation, rtol=1e-5)
+    strong = numbers | {"jump": 0.7, "trend": 3.0, "noise_rise": 0.2}
+    found = surrogate.known(PROBLEM, optimizer.history, strong).hyperparameters()
+    assert found == strong | {"trend": pytest.approx(3.0)}
+    with_jump, without = (
+        surrogate.known(PROBLEM, optimizer.history, numbers | {"jump": jump}).means(U) for jump in (0.7, 0.0)
+    )
+    assert np.max(np.abs(with_jump - without)) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["jump", "trend", "noise_rise"])
+def test_what_is_given_back_must_not_be_negative_nor_without_fidelities(name):
+    known = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.3, 0.3], "h_z": [1.0]}
+    Optimizer(PROBLEM, budget=targets(9), strategy=Boca(hyperparameters=known | {name: 0.5}))
+    for wrong in (-0.5, "much", math.inf):
+        with pytest.raises(InvalidInput, match=f"hyperparameters\\['{name}'\\] must"):
+            Optimizer(PROBLEM, budget=targets(9), strategy=Boca(hyperparameters=known | {name: wrong}))
+    alone = {key: value for key, value in known.items() if key != "h_z"} | {name: 0.5}
+    with pytest.raises(InvalidInput, match="with the keys"):
+        Optimizer(Problem(SPACE), budget=targets(9), strategy=Boca(hyperparameters=alone))
+
+
+@pytest.mark.parametrize(
+    ("previous", "nats", "kind"),
+    [
+        (None, {"none": 1.9, "extended": 1.0}, None),
+        (None, {"none": 2.1, "extended": 1.0}, "none"),
+        ("extended", {"none": 1.9, "extended": 0.1}, "extended"),  # the other is better, but not by two nats
+        ("none", {"none": 0.1, "extended": 1.9}, "none"),
+        ("extended", {"none": 1.9, "extended": -0.1}, None),
+        ("extended", {"none": 2.1, "extended": 0.1}, "none"),
+    ],
+)
+def test_what_was_taken_is_kept_until_all_as_they_are_is_better_or_another_is_by_two_nats(
+    previous, nats, kind, monkeypatch
+):
+    optimizer = brought(unrelated, at_target=10, elsewhere=10)
+    record = Surrogate(guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+    together = -7.0
+    monkeypatch.setattr(Surrogate, "_left_out", lambda *_: together)
+    monkeypatch.setattr(
+        Surrogate, "_fitted", lambda _, kind, *more: {"kind": kind, "theta": [], "nats": together + nats[kind]}
+    )
+    use = Surrogate()._use(PROBLEM, optimizer.history, record, None if previous is None else {"kind": previous})
+    assert (use and use["kind"]) == kind
+    assert use is None or use["nats"] == pytest.approx(nats[kind])
 
 
 def test_what_is_only_tried_learns_from_some_results_and_what_is_kept_from_all(monkeypatch):

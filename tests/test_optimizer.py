@@ -385,6 +385,12 @@ def test_a_start_that_cannot_buy_a_target_query_stays_below_it():
     assert len(start) >= 2
 
 
+def test_the_start_finds_the_only_fidelity_that_it_can_pay():
+    problem = Problem(SPACE, Space(n=Float(0, 1)), cost=lambda z: 0.01 if z["n"] == 0.0 else 0.9 + 0.1 * z["n"])
+    for seed in range(3):
+        assert optimizer(problem, targets(0.5), strategy=Boca(), seed=seed).ask().z == {"n": 0.0}
+
+
 def test_trials_that_are_out_count_towards_the_start():
     opt = optimizer(budget=targets(30), strategy=Boca(), seed=1)
     opt.tell(opt.ask(), 0.0)
@@ -549,6 +555,9 @@ def test_a_query_off_the_target_is_never_called_final():
     finals = [trial for trial in out if trial.why["phase"] == "final"]
     assert len(finals) <= 1
     assert all(trial.z == problem.target for trial in finals)
+    others = [trial for trial in out[2:] if trial.z != problem.target]
+    assert others
+    assert not any("target query" in trial.why["reason"] for trial in others)
 
 
 @pytest.mark.parametrize("strategy", [Boca.paper(maximizer="sobol"), boca.GPUCB(maximizer="sobol"), RandomSearch()])
@@ -575,6 +584,24 @@ def test_a_budget_below_one_target_has_no_best_and_a_warning(strategy):
     assert any("does not buy one query at the target" in sentence for sentence in opt.warnings)
     if len(opt.history):
         assert opt.recommend().verified is False
+
+
+def test_a_budget_below_one_target_is_no_warning_where_a_result_there_was_brought():
+    opt = optimizer(budget=targets(0.6))
+    opt.add({"a": 0.4}, {"n": 0.5}, 2.0)
+    assert any("does not buy one query at the target" in sentence for sentence in opt.warnings)
+    opt.add({"a": 0.4}, PROBLEM.target, 1.0)
+    assert opt.best.value == 1.0
+    assert opt.warnings == ()
+
+
+def test_a_budget_below_one_target_is_spent_below_it_also_where_a_result_there_was_brought():
+    for seed in range(3):
+        opt = optimizer(budget=targets(0.6), strategy=Boca(), seed=seed)
+        opt.add({"a": 0.4}, PROBLEM.target, 1.0)
+        asked = run(opt).history[1:]
+        assert asked
+        assert all(trial.z != PROBLEM.target for trial in asked)
 
 
 # Failures -------------------------------------------------------------------------------------------------------------
@@ -616,6 +643,28 @@ def test_the_third_failure_at_a_point_bars_it(strategy):
         trial = opt.ask()
         assert trial.x == {"kind": "good"}
         opt.tell(trial, 0.0)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Boca(),
+        boca.GPUCB(maximizer="sobol"),
+        boca.MFGPUCB(maximizer="sobol"),
+        boca.MFSKO(maximizer="sobol"),
+        RandomSearch(),
+    ],
+    ids=["default", "ucb", "mf-ucb", "mf-sko", "random"],
+)
+def test_a_barred_point_is_not_asked_where_all_others_are_out_either(strategy):
+    problem = Problem(Space(kind=Choice(["good", "fine", "bad"])))
+    opt = optimizer(problem, targets(60), strategy=strategy)
+    for kind, value in (("good", 0.0), ("fine", 0.1), ("bad", 10.0), ("bad", 10.0), ("bad", 10.0), ("bad", 10.0)):
+        opt.add({"kind": kind}, None, value)
+    for _ in range(3):
+        opt.enqueue({"kind": "bad"})
+        opt.fail(opt.ask(), "it broke")
+    assert {trial.x["kind"] for trial in opt.ask(12)} == {"good", "fine"}
 
 
 def test_two_failures_do_not_bar_a_point():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from boca import Boca, Choice, Float, Optimizer, Problem, Space, Surrogate, prob
 from boca.encoding import Encoding
 from boca.gp import fit as gp_fit
 from boca.strategies.boca import information_gain
-from boca.surrogate import collect, last_fit
+from boca.surrogate import Data, collect, last_fit
 
 PROBLEM = Problem(Space(x=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0)), cost=lambda z: 0.05 + 0.95 * z["z"])
 
@@ -104,6 +105,59 @@ def test_distance_counts_a_choice_as_a_whole_step():
         zs = [{"a": 1.0, "kind": "fine"}, {"a": 0.0, "kind": "rough"}, {"a": 0.0, "kind": "fine"}]
         away = encoding.away(encoding.features([{"x": 0.2}] * 3, zs))
         np.testing.assert_allclose(away, [0.0, 1.0, math.sqrt(0.5)], atol=1e-12)
+
+
+def test_distance_counts_a_choice_as_a_whole_step_also_under_a_kernel_of_the_user():
+    fidelity = Space(a=Float(0.0, 1.0), kind=Choice(["fine", "rough", "wild"]))
+    problem = Problem(PROBLEM.space, fidelity, target={"a": 1.0, "kind": "fine"}, cost=lambda z: 1.0 + z["a"])
+    zs = [
+        {"a": 1.0, "kind": "fine"},
+        {"a": 1.0, "kind": "rough"},
+        {"a": 1.0, "kind": "wild"},
+        {"a": 0.5, "kind": "rough"},
+    ]
+    for kernel in (None, lambda a, b: np.where(a["kind"] == b["kind"], 1.0, 0.5)):
+        encoding = Encoding(problem, "matern52", kernel)
+        away = encoding.away(encoding.features([{"x": 0.2}] * 4, zs))
+        np.testing.assert_allclose(away, np.sqrt([0.0, 0.5, 0.5, 0.625]), atol=1e-12)
+
+
+def test_what_is_out_will_come_with_it_too():
+    """A query far from the target takes as much variance away as a result there would, not more."""
+    optimizer = brought(PROBLEM, lambda away: math.sqrt(0.0025 + 0.6 * away))
+    optimizer.enqueue({"x": 0.31}, {"z": 0.0})
+    optimizer.ask()
+    model = model_of(optimizer, guard=None)
+    assert model.rise > 0.0
+    assert len(model.data.pending) == 1
+    told = Data(
+        np.vstack([model.data.X, model.data.pending]),
+        np.append(model.data.y, 0.0),
+        np.append(model.data.noise, model.rise),
+        model.data.pending[:0],
+    )
+    U = np.linspace(0.0, 1.0, 11)[:, None]
+    np.testing.assert_allclose(model.moments(U)[1], replace(model, data=told).moments(U)[1], rtol=1e-7)
+
+
+def test_it_can_be_given_back_as_a_number_that_is_known():
+    optimizer = brought(PROBLEM, lambda away: math.sqrt(0.0025 + 0.6 * away))
+    for surrogate in (
+        Surrogate(kernel="se"),
+        Surrogate(kernel="se", fidelity_kernel=lambda a, b: 1.0 + a["z"] * b["z"]),
+    ):
+        model = surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0))
+        numbers = model.hyperparameters()
+        assert numbers["noise_rise"] > 0.0
+        assert_same_model(surrogate.known(PROBLEM, optimizer.history, numbers), model)
+
+
+def assert_same_model(known, learned):
+    """Whether both say the same of f, in the user's units."""
+    U = np.linspace(0.0, 1.0, 11)[:, None]
+    (mean, deviation), (location, scale) = learned.moments(U), (learned.standard.location, learned.standard.scale)
+    np.testing.assert_allclose(known.moments(U)[0], location + scale * mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(known.moments(U)[1], scale * deviation, rtol=1e-6)
 
 
 def test_a_run_with_it_is_replayed_to_the_bit():

@@ -132,12 +132,13 @@ class Books:
         found = []
         failed = [t for t in self.history if t.state == "failed"]
         unit = " s" if self.counts_seconds else ""
-        if self.target is not None and self.total < self.target * (1.0 - 1e-9):
+        has_best = self.history.best(self.problem) is not None
+        if not has_best and self.target is not None and self.total < self.target * (1.0 - 1e-9):
             found.append(
                 f"The budget of {self.total:.6g}{unit} does not buy one query at the target, which costs "
                 f"{self.target:.6g}: the recommendation is unverified."
             )
-        elif self.history.complete and self.history.best(self.problem) is None:
+        elif self.history.complete and not has_best:
             found.append("Nothing was completed at the target: there is no best value, only a recommendation.")
         if self.spent > self.total * (1.0 + 1e-9):
             found.append(

@@ -29,11 +29,14 @@ def posterior(problem: Problem, history: History, strategy: object) -> Model | N
         return None
     own = getattr(strategy, "surrogate", None)
     surrogate = own if isinstance(own, Surrogate) else Surrogate()
+    known = getattr(strategy, "hyperparameters", None) if surrogate is own else None
+    if known is not None and problem.fidelity and surrogate.fidelity_kernel is None and "h_z" not in known:
+        known = None  # of every fidelity by itself: what they say about each other is learned
     return surrogate.model(
         problem,
         History([t for t in history if t.state != "running"]) if history.running else history,
         np.random.default_rng(0),
-        hyperparameters=getattr(strategy, "hyperparameters", None) if surrogate is own else None,
+        hyperparameters=known,
     )
 
 

@@ -92,7 +92,8 @@ def random_point(
         x = problem.space.from_unit(problem.space.snap(u[None, :])[0])
         if point_key(x) not in bad and (point_key(x), point_key(z)) not in taken:
             return x, z
-        first = first or x
+        if first is None or point_key(first) in bad:
+            first = x
     if problem.space.size <= _LISTABLE:  # a small space, nearly all of it out: look at every point
         everything = [problem.space.from_unit(u) for u in rng.permutation(problem.space.points())]
         for fidelity in [z, *by_preference(problem, costs)]:
@@ -126,7 +127,8 @@ def _draw_z(
         z = _unit_to_z(problem, np.where(_is_choice(problem), u, u * u))  # options have no cheap end
         if costs.of(z) < costs.target and budget.affords(costs.pessimistic(z)):
             return z
-    return dict(problem.grid[0][int(rng.choice(cheaper))])
+    affordable = [i for i in cheaper if budget.affords(costs.pessimistic(problem.grid[0][i]))]
+    return dict(problem.grid[0][int(rng.choice(affordable or cheaper))])
 
 
 def _is_choice(problem: Problem) -> list[bool]:

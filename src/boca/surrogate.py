@@ -27,7 +27,7 @@ from boca.gp.compress import IntArray, compressed, spread
 from boca.gp.kernels import Profile
 from boca.gp.model import GP, Section
 from boca.problem import Problem
-from boca.space import FloatArray, finite_number
+from boca.space import FloatArray, finite_number, whole_number
 from boca.trial import History, sign
 
 FITTED = 500  # results from which hyper-parameters are learned, evenly from all: more change them little and cost n^3
@@ -37,6 +37,7 @@ ACTIVE = 800  # ... and through how many it is approximated beyond
 LEADING = 128  # results that bound what a candidate may promise: few candidates are then looked at with all
 GUARDED = 8  # results at the target, below which a test of the other fidelities is a toss of a coin
 RISING = 2.0  # nats by which noise that grows away from the target must be likelier, before it is believed
+OF_FIDELITIES = ("jump", "trend", "noise_rise")  # hyper-parameters that are there only where they are not zero
 _GOLDEN = 0.6180339887498949
 
 
@@ -69,9 +70,10 @@ class Surrogate:
         one_of(self.mean, ("gls", "median"), "mean")
         if self.guard is not None and not finite_number(self.guard, "guard") >= 0.0:
             raise InvalidInput(f"guard must be a number of nats, at least 0, or None; got {self.guard!r}.")
+        object.__setattr__(self, "starts", whole_number(self.starts, "starts"))
         if self.starts < 0:
             raise InvalidInput(f"starts must not be negative; got {self.starts!r}.")
-        if self.refit_every is not None and self.refit_every < 1:
+        if self.refit_every is not None and not finite_number(self.refit_every, "refit_every") >= 1:
             raise InvalidInput(f"refit_every must be at least 1, or None; got {self.refit_every!r}.")
 
     @classmethod
@@ -98,7 +100,7 @@ class Surrogate:
 
     def is_due(self, problem: Problem, history: History, record: Mapping[str, Any]) -> bool:
         """Whether hyper-parameters are to be learned again."""
-        return is_out_of_scale(record, history.scores(problem.direction)) or self.is_scheduled(history, record)
+        return is_outdated(record, history.scores(problem.direction)) or self.is_scheduled(history, record)
 
     def is_scheduled(self, history: History, record: Mapping[str, Any]) -> bool:
         """Whether enough has happened since a refit, whatever the results are."""
@@ -124,10 +126,13 @@ class Surrogate:
     def known(self, problem: Problem, history: History, hyperparameters: Mapping[str, Any]) -> Model:
         """Return the GP with hyper-parameters that the user knows, after this history."""
         kappa0, eta2, mean, h = _checked(problem, hyperparameters, has_h_z=self.fidelity_kernel is None)
-        encoding = Encoding(problem, "se", self.fidelity_kernel)
+        jump, trend, rise = (float(hyperparameters.get(name, 0.0)) for name in OF_FIDELITIES)
+        is_extended = jump > 0.0 or trend > 0.0
+        encoding = Encoding(problem, "se", self.fidelity_kernel, is_extended)
+        h = np.concatenate([h, [jump, trend / kappa0] if is_extended else []])
         standard = gp_fit.Standardisation(0.0, 1.0)
-        data = collect(encoding, history, standard)
-        return Model(problem, encoding, standard, data, kappa0, h, eta2, sign(problem.direction) * mean)
+        data = collect(encoding, history, standard).with_rise(encoding, rise)
+        return Model(problem, encoding, standard, data, kappa0, h, eta2, sign(problem.direction) * mean, rise=rise)
 
     def _encoding(self, problem: Problem, *, is_extended: bool = False) -> Encoding:
         return Encoding(problem, self.kernel, self.fidelity_kernel, is_extended)
@@ -154,16 +159,12 @@ class Surrogate:
         prior = encoding.prior(informative=self.priors)
         random_starts = self.starts if not self.priors or count % 4 == 0 else 0
         first = np.array(previous["theta"]) if previous else prior.mean
+        starts = [first, *(prior.draw(rng) for _ in range(random_starts))]
         data = collect(encoding, history, standard).thinned(FITTED)
-        theta = gp_fit.fit(
-            encoding.kernel,
-            data.X,
-            data.y,
-            prior=prior,
-            starts=[first, *(prior.draw(rng) for _ in range(random_starts))],
-            noise=data.noise,
-            mean=None if self.mean == "gls" else 0.0,
-        )
+        mean = None if self.mean == "gls" else 0.0
+        theta = prior.mean  # what equal results would say by themselves is: constant everywhere, for ever
+        if self.priors or not is_flat(scores):
+            theta = gp_fit.fit(encoding.kernel, data.X, data.y, prior=prior, starts=starts, noise=data.noise, mean=mean)
         record = {
             "theta": theta.tolist(),
             "location": standard.location,
@@ -171,6 +172,7 @@ class Surrogate:
             "results": len(scores),
             "iteration": len(history.chosen),
             "count": count,
+            **({"flat": True} if is_flat(scores) else {}),
         }
         if self.rising_noise and problem.fidelity:
             record |= self._rising(encoding, data, record, previous.get("rise", 0.0) if previous else 0.0)
@@ -229,10 +231,13 @@ class Surrogate:
             extended = self._encoding(problem, is_extended=True)
             wider = collect(extended, history, standard).with_rise(extended, rise).thinned(FITTED)
             uses.append(self._fitted("extended", extended, wider, record, previous))
+        for use in uses:
+            use["nats"] -= together
         best = max(uses, key=lambda use: float(use["nats"]))
-        best["nats"] -= together
-        is_kept = previous is not None and previous["kind"] == best["kind"]
-        return best if best["nats"] > (0.0 if is_kept else self.guard) else None
+        if best["nats"] > self.guard:
+            return best
+        kept = [use for use in uses if previous is not None and use["kind"] == previous["kind"]]
+        return kept[0] if kept and kept[0]["nats"] > 0.0 else None
 
     def _fitted(
         self, kind: str, encoding: Encoding, data: Data, record: Mapping[str, Any], previous: Mapping[str, Any] | None
@@ -264,8 +269,15 @@ def collect(encoding: Encoding, history: History, standard: gp_fit.Standardisati
     )
 
 
-def is_out_of_scale(record: Mapping[str, Any], scores: FloatArray) -> bool:
-    """Whether a result lies so far from all that the last refit saw that its scale means nothing any more."""
+def is_flat(scores: FloatArray) -> bool:
+    """Whether all results are equal but for rounding: they say nothing about bandwidths."""
+    return bool(np.ptp(0.5 * scores) <= 0.5 * gp_fit.ROUNDING * np.max(np.abs(scores)))
+
+
+def is_outdated(record: Mapping[str, Any], scores: FloatArray) -> bool:
+    """Whether the last refit saw equal results alone, and they are not now, or none so far away as there is now."""
+    if record.get("flat") and not is_flat(scores):
+        return True
     farthest = float(np.max(np.abs(0.5 * scores - 0.5 * record["location"])))
     return farthest > 1e6 * (0.5 * float(record["scale"]))
 
@@ -293,9 +305,15 @@ def _checked(problem: Problem, given: Mapping[str, Any], *, has_h_z: bool) -> tu
     """Return kappa0, eta2, mean and all bandwidths of a mapping that a user wrote."""
     sizes = {"h_x": len(problem.space)} | ({"h_z": len(problem.fidelity)} if has_h_z else {})
     optional = {"h_z"} if not (has_h_z and problem.fidelity) else set()
+    if problem.fidelity:
+        optional |= {*OF_FIDELITIES} if has_h_z else {"noise_rise"}
     wanted = {"kappa0", "eta2", "mean", *sizes}
     if not isinstance(given, Mapping) or set(given) - optional != wanted - optional:
-        raise InvalidInput(f"hyperparameters must be a mapping with the keys {sorted(wanted)}; got {given!r}.")
+        allowed = f", and with {sorted(optional - wanted)} at will" if optional - wanted else ""
+        raise InvalidInput(f"hyperparameters must be a mapping with the keys {sorted(wanted)}{allowed}; got {given!r}.")
+    for name in optional & {*given} - {"h_z"}:
+        if not finite_number(given[name], f"hyperparameters[{name!r}]") >= 0.0:
+            raise InvalidInput(f"hyperparameters[{name!r}] must not be negative; got {given[name]!r}.")
     kappa0, eta2, mean = (
         finite_number(given[name], f"hyperparameters[{name!r}]") for name in ("kappa0", "eta2", "mean")
     )
@@ -389,7 +407,7 @@ class Model:
             m=self.mean,
             noise=data.noise,
         )
-        return told.imagine(data.pending)
+        return told.imagine(data.pending, self.rise * self.encoding.away(data.pending))
 
     def _ties(self, X: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         """Return the correlation of every result's fidelity with the target."""

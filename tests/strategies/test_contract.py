@@ -210,6 +210,76 @@ def test_a_misspelt_option_is_refused_when_the_strategy_is_made(make):
         make()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: boca.Boca(max_shrink="4"),
+        lambda: boca.Boca(max_shrink=math.inf),
+        lambda: boca.Boca(first_c=None),
+        lambda: boca.Boca(first_c=math.inf),
+        lambda: boca.Boca(theorem=0.1),
+        lambda: boca.Boca.paper(theorem=True),
+        lambda: boca.Surrogate(starts=1.5),
+        lambda: boca.Surrogate(starts=math.inf),
+        lambda: boca.Surrogate(starts="2"),
+        lambda: boca.Surrogate(refit_every="25"),
+        lambda: boca.Surrogate(refit_every=math.nan),
+    ],
+)
+def test_a_number_that_cannot_be_meant_is_refused_when_the_strategy_is_made(make):
+    with pytest.raises(InvalidInput, match=r"max_shrink|first_c|theorem|starts|refit_every"):
+        make()
+
+
+def test_a_float_without_a_fraction_is_a_number_of_starts():
+    surrogate = boca.Surrogate(starts=2.0)
+    assert type(surrogate.starts) is int
+    assert surrogate == boca.Surrogate(starts=2)
+
+
+BASELINES = {
+    "paper": boca.Boca.paper(maximizer="sobol"),
+    "gp-ucb": boca.GPUCB(maximizer="sobol"),
+    "gp-ei": boca.GPEI(maximizer="sobol"),
+    "mf-gp-ucb": boca.MFGPUCB(maximizer="sobol"),
+    "mf-sko": boca.MFSKO(maximizer="sobol"),
+}
+TWO_POINTS = boca.Problem(
+    boca.Space(c=boca.Choice(["u", "v"])), boca.Space(z=boca.Int(1, 9)), cost=lambda z: z["z"], target={"z": 5}
+)
+
+
+@pytest.mark.parametrize("told", [(0.3, 0.3), (0.3, 0.1 + 0.2), (0.0, 0.0), (1e308, 1e308)])
+@pytest.mark.parametrize("strategy", BASELINES.values(), ids=BASELINES)
+def test_equal_results_do_not_say_that_all_others_are_equal_too(strategy, told):
+    """By likelihood alone they would, with the widest bandwidth, for the 25 iterations until the next refit."""
+    problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Float(0, 1)), cost=lambda z: 0.1 + z["n"])
+    optimizer = boca.Optimizer(problem, budget=boca.targets(50), strategy=strategy, seed=0)
+    for i in range(8):
+        optimizer.add({"a": i / 7}, {"n": 1.0}, told[i % 2], cost=2.0)
+    for is_first in (True, False):
+        trial = optimizer.ask()
+        assert trial.why["refit"] is is_first
+        assert trial.why["hyperparameters"]["h_x"] == pytest.approx([0.4])
+        optimizer.tell(trial, told[0])
+    optimizer.enqueue({"a": 0.5})
+    optimizer.tell(optimizer.ask(), 0.5 * told[0] + 0.2)
+    assert optimizer.ask().why["refit"] is True  # they are no longer equal
+
+
+@pytest.mark.parametrize(
+    "strategy", [boca.Boca(), *BASELINES.values(), boca.RandomSearch()], ids=["boca", *BASELINES, "random"]
+)
+def test_a_fidelity_that_only_stands_in_for_another_is_not_called_a_choice(strategy):
+    """Two points: the third query cannot be where it is wanted."""
+    optimizer = boca.Optimizer(TWO_POINTS, budget=boca.targets(60), strategy=strategy, seed=0)
+    for i in range(4):
+        optimizer.add({"c": "uv"[i % 2]}, {"z": 5}, float(i), cost=20.0)
+    trials = optimizer.ask(8)
+    assert len({(t.x["c"], t.z["z"]) for t in trials}) == 8
+    assert ["keeps a worker busy" in t.why["reason"] for t in trials] == [False] * 2 + [True] * 6
+
+
 # Strategies that break the contract -----------------------------------------------------------------------------------
 
 

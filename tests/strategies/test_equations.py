@@ -863,6 +863,22 @@ def test_nothing_dearer_than_the_target_is_asked_while_something_else_is_free(st
     assert max(t.cost for t in trials) <= 5.0
 
 
+def test_without_fidelities_no_reason_speaks_of_them():
+    optimizer = boca.Optimizer(boca.Problem(boca.Space(x=boca.Float(0.0, 1.0))), budget=boca.targets(20), seed=0)
+    for i in range(4):
+        optimizer.add({"x": i / 3}, None, math.sin(3.0 * i))
+    reasons = {}
+    for _ in range(6):
+        trial = optimizer.ask()
+        reasons[trial.why["acquisition"]] = trial.why["reason"]
+        optimizer.tell(trial, math.sin(9.0 * trial.x["x"]))
+    assert reasons == {
+        "log_ei": "The point with the largest expected improvement.",
+        "ucb": "The point where the bound is highest.",
+        "max_value": "The point where most is learned about the maximum.",
+    }
+
+
 def test_the_last_query_goes_to_the_highest_posterior_mean_after_one_more_fit():
     problem, g, _ = mixed()
     optimizer = boca.Optimizer(problem, budget=boca.targets(4), strategy=boca.Boca(), seed=1)

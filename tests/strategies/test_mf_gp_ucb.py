@@ -796,6 +796,29 @@ def test_settings_that_cannot_be_meant_are_refused(settings, message):
         boca.MFGPUCB(**settings)
 
 
+def test_the_numbers_of_a_decision_can_be_given_back():
+    """They have no h_z, since every level has a model of its own; a recommendation needs one, and learns it."""
+    history = observed(*SOME)
+    first = suggest(history)
+    numbers = first.why["hyperparameters"]
+    assert "h_z" not in numbers
+    assert suggest(history, hyperparameters=numbers) == first
+    strategy = boca.MFGPUCB(maximizer="sobol", hyperparameters=numbers)
+    optimizer = boca.Optimizer(ONE, budget=boca.targets(10), strategy=strategy, seed=0)
+    for x, z, y in SOME:
+        optimizer.add({"x": x}, {"z": z}, y, cost=1.0)
+    assert optimizer.ask().why["hyperparameters"] == numbers
+    assert optimizer.recommend().x in [{"x": x} for x, _, _ in SOME]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_level_without_results_has_its_middle_among_the_largest_floats(sign):
+    history = observed(*((i / 7, Z[2], sign * (1.7e308 - 1e307 * (i % 3))) for i in range(8)))
+    why = suggest(history, hyperparameters=None).why
+    assert math.isfinite(why["bound"])
+    assert why["level"] == 1
+
+
 def test_known_numbers_must_fit_the_problem():
     strategy = boca.MFGPUCB(hyperparameters={**KNOWN, "h_x": [0.1, 0.2]})
     with pytest.raises(InvalidInput, match="1 bandwidths, one a parameter"):

@@ -422,6 +422,15 @@ def test_a_level_that_has_nothing_in_common_with_the_target_is_not_asked():
         assert {promise.level(u) for u in U} == {1}
 
 
+def test_a_result_with_endless_noise_leaves_the_others_what_they_say_also_where_they_need_a_jitter():
+    s = setting(NUMBERS, 2, n=12, noisy=False, out=0)._replace(eta2=0.0)
+    noise = np.zeros(12)
+    noise[11] = 1e12
+    s = s._replace(xs=[*s.xs[:4], *s.xs[:4], *s.xs[:4]], y=np.tile(s.y[:4], 3), noise=noise)
+    belief = belief_of(s)
+    assert 0.0 < belief.eta2 <= 1e-6 * float(s.kappa.sum())
+
+
 @EVERY_SPACE
 @EVERY_M
 def test_the_gradient_of_the_acquisition_is_that_of_its_values(space, M):
@@ -686,6 +695,50 @@ def test_results_at_fidelities_off_the_list_change_nothing(run):
     ]
     assert suggest(run, History([*run.history, *strays])) == suggest(run, run.history)
     assert len(on_levels(History([*run.history, *strays]), run.levels)) == number
+
+
+def test_the_numbers_of_a_decision_can_be_given_back(run):
+    """With all their terms they are the model: the same level, and the same belief."""
+    for trial, told, out in [decision for decision in decided(run) if not decision[2]][::6]:
+        strategy = boca.MFSKO(maximizer="sobol", hyperparameters=trial.why["hyperparameters"])
+        strategy.check(run.problem)
+        again = suggest(run, History(sorted(told, key=lambda t: t.number)), strategy)
+        assert again.why["refit"] is False
+        assert again.why["hyperparameters"] == trial.why["hyperparameters"]
+        mu, C = replayed(run, trial, told, out).of_levels(again.x)
+        assert again.why["mean"] == pytest.approx(mu, rel=1e-7)
+        assert again.why["std"] == pytest.approx(math.sqrt(C[-1, -1]), rel=1e-5)
+        assert again.why["level"] == trial.why["level"]
+
+
+TERM = {"levels": np.ones((3, 3)).tolist(), "h_x": [0.5, 0.5]}
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        [],
+        7,
+        [{"levels": TERM["levels"]}],
+        [TERM | {"levels": np.ones((2, 2)).tolist()}],
+        [TERM | {"h_x": [0.5]}],
+        [TERM | {"h_x": [0.5, -0.5]}],
+        [TERM | {"h_x": [0.5, math.inf]}],
+        [TERM | {"levels": [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]}],
+        [TERM, TERM | {"levels": [[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}],
+    ],
+)
+def test_terms_that_cannot_be_meant_are_refused_when_the_study_is_made(terms):
+    known = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.5, 0.5], "terms": terms}
+    with pytest.raises(InvalidInput, match=r"hyperparameters\['terms'\] must"):
+        boca.Optimizer(made(), budget=boca.targets(9), strategy=boca.MFSKO(hyperparameters=known), seed=0)
+
+
+@pytest.mark.parametrize("name", ["jump", "trend", "noise_rise"])
+def test_what_the_model_has_no_place_for_is_refused(name):
+    known = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.5, 0.5], "h_z": [1.0], name: 0.5}
+    with pytest.raises(InvalidInput, match="MFSKO knows no jump, trend, noise_rise"):
+        boca.Optimizer(made(), budget=boca.targets(9), strategy=boca.MFSKO(hyperparameters=known), seed=0)
 
 
 def test_another_list_than_that_of_the_last_fit_is_learned_anew(run):

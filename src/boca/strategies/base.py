@@ -54,9 +54,21 @@ def first_free(
 ) -> tuple[FloatArray, Point]:  # ranked (k, d) -> u (d,), z
     """Return the best point with its fidelity that is not out already and has not failed three times.
 
-    Where every ranked point is out at its own fidelity, another fidelity is taken: the `others` first, then any, dearer
-    than the target only if it must be; where everything is out, the best.
+    Where every ranked point is out at its own fidelity, another one stands in: the `others` first, then any, dearer
+    than the target only if it must be; where everything is out, the best that has not failed three times.
     """
+    return free_or_stand_in(problem, history, ranked, fidelity_of, others=others)[:2]
+
+
+def free_or_stand_in(
+    problem: Problem,
+    history: History,
+    ranked: FloatArray,
+    fidelity_of: Callable[[FloatArray], Point],
+    *,
+    others: Sequence[Point] = (),
+) -> tuple[FloatArray, Point, bool]:  # ranked (k, d) -> u (d,), z, whether z only stands in
+    """Return what `first_free` returns, and whether its fidelity only stands in for the one that was wanted."""
     taken, bad = occupied(history), barred(history)
 
     def usable(candidates: Iterable[tuple[FloatArray, Point]]) -> tuple[FloatArray, Point] | None:
@@ -67,10 +79,14 @@ def first_free(
         return None
 
     found = usable((u, fidelity_of(u)) for u in ranked)
-    if found is None:
-        instead = [*map(dict, others), *by_preference(problem, costs(problem, history))]
-        found = usable((u, z) for z in instead for u in ranked[:64])
-    return found or (ranked[0], fidelity_of(ranked[0]))
+    if found is not None:
+        return *found, False
+    instead = [*map(dict, others), *by_preference(problem, costs(problem, history))]
+    found = usable((u, z) for z in instead for u in ranked[:64])
+    if found is not None:
+        return *found, True
+    u = next((u for u in ranked if point_key(problem.space.from_unit(u)) not in bad), ranked[0])
+    return u, fidelity_of(u), False
 
 
 def check_fidelities(problem: Problem, given: object) -> None:
@@ -105,7 +121,7 @@ def on_levels(history: History, levels: list[Point]) -> History:
     return History([t for t in history if t.z in levels])
 
 
-OFF_THE_LIST = "Every point of the search is out at every fidelity of the list: a free one off the list, to keep busy."
+STAND_IN = "Every point of the search is out where it was wanted: this fidelity is free, and keeps a worker busy."
 
 MANY = 10
 

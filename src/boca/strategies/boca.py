@@ -28,9 +28,9 @@ from boca.cost import Costs, costs
 from boca.errors import InvalidInput, instance_of, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer, scattered
 from boca.problem import Budget, Problem
-from boca.space import FloatArray, Point
+from boca.space import FloatArray, Point, finite_number
 from boca.start import Design, Fidelities, random_start, start_query
-from boca.strategies.base import beta, explain, first_free
+from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
 from boca.surrogate import Model, Promise, Surrogate
 from boca.trial import History, Suggestion
 
@@ -95,10 +95,12 @@ class Boca:
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
         one_of(self.start_design, get_args(Design), "start_design")
         one_of(self.start_fidelities, get_args(Fidelities), "start_fidelities")
-        if not self.max_shrink >= 1.0:
+        if not finite_number(self.max_shrink, "max_shrink") >= 1.0:
             raise InvalidInput(f"max_shrink must be at least 1; got {self.max_shrink!r}.")
-        if not self.first_c > 0.0:
+        if not finite_number(self.first_c, "first_c") > 0.0:
             raise InvalidInput(f"first_c must be positive; got {self.first_c!r}.")
+        if self.theorem is not None:
+            instance_of(self.theorem, Theorem, "theorem")
 
     @classmethod
     def paper(
@@ -143,12 +145,13 @@ class Boca:
         shrink = 1.0 if self.hyperparameters is not None else self.max_shrink ** float(rng.random())
         decision = Decision(self, problem, history, price, model.shrunk(shrink))
         ranked = decision.rank(rng)
-        u, z = first_free(problem, history, ranked, decision.fidelity)
+        u, z, stands_in = free_or_stand_in(problem, history, ranked, decision.fidelity)
         if self._is_last(problem, history, budget, price, z):
             return self._final(problem, history, rng)
         if self.improve_at_target and problem.is_target(z) and decision.target_queries % 2 == 0:
-            return self._improve(problem, history, rng, model, decision, u)
-        return Suggestion(problem.space.from_unit(u), z, decision.why(u, z))
+            return self._improve(problem, history, rng, model, decision, u, stands_in=stands_in)
+        reason = STAND_IN if stands_in else decision.sentence(z)
+        return Suggestion(problem.space.from_unit(u), z, decision.why(u, z, reason=reason))
 
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
         return self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters, force_refit=refit)
@@ -171,8 +174,8 @@ class Boca:
             return False
         least = (price.pessimistic(problem.target) if reserve is None else reserve) * (1.0 - 1e-9)
         is_out_of_reach = budget.left < price.target * (1.0 - 1e-9)
-        if is_out_of_reach and not any(problem.is_target(trial.z) for trial in history):
-            return False  # cheaper queries still teach something about it
+        if is_out_of_reach and not any(problem.is_target(trial.z) and not trial.added for trial in history):
+            return False  # this budget never bought one, and cheaper queries still teach something about it
         return budget.left - price.pessimistic(z) < least
 
     def _improve(
@@ -183,16 +186,15 @@ class Boca:
         model: Model,
         decision: Decision,
         asked_at: FloatArray,
+        *,
+        stands_in: bool,
     ) -> Suggestion:
         """Use the target query that the bound asked for where an improvement is likeliest."""
         best = float(np.max(model.means(_queried_at_target(problem, history, model))))
         promise = Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
-        u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
-        reason = (
-            f"The target fidelity: no cheaper one had enough to teach {decision.where}, and this query goes to the "
-            "point with the largest expected improvement."
-        )
+        u, z, is_elsewhere = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
+        reason = STAND_IN if stands_in or is_elsewhere else decision.sentence_of_improvement()
         why = Decision(self, problem, history, decision.price, model).why(u, z, reason=reason)
         why["acquisition"] = "log_ei"
         why["fidelity_by"] = {"x": problem.space.from_unit(asked_at), "shrink": decision.model.shrink}
@@ -203,8 +205,9 @@ class Boca:
         model = self._model(problem, history, rng, refit=True)
         promise = Promise(model, lambda mu, sigma: (mu, 1.0, 0.0))
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
-        u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
-        reason = "The last affordable target query, kept for the point that the model expects to be best."
+        u, z, stands_in = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
+        last = "The last affordable target query, kept for the point that the model expects to be best."
+        reason = STAND_IN if stands_in else last
         why = Decision(self, problem, history, costs(problem, history), model).why(u, z, reason=reason)
         why |= {"phase": "final" if problem.is_target(z) else "model", "acquisition": "mean"}
         return Suggestion(problem.space.from_unit(u), z, why)
@@ -286,7 +289,7 @@ class Decision:
                 return int(chunk[int(np.argmax(passes))])
         return None
 
-    def why(self, u: FloatArray, z: Point, *, reason: str | None = None) -> dict[str, Any]:
+    def why(self, u: FloatArray, z: Point, *, reason: str) -> dict[str, Any]:
         """Return the decision in numbers and in a sentence."""
         gap, threshold = self._gap_and_threshold(z)
         return explain(
@@ -294,7 +297,7 @@ class Decision:
             self.history,
             u,
             phase="model",
-            reason=reason or self._sentence(z, gap),
+            reason=reason,
             beta=self.beta,
             acquisition=self.aim,
             xi=gap,
@@ -311,28 +314,41 @@ class Decision:
         return float(self.xi[index]), float(self.gamma[index])
 
     @property
-    def where(self) -> str:
+    def _where(self) -> str:
         """Where x is, in words."""
         return {"ucb": "where the bound is highest", "max_value": "where most is learned about the maximum"}[self.aim]
 
-    def _sentence(self, z: Point, gap: float) -> str:
+    @property
+    def _off(self) -> str:
+        return (
+            "The target fidelity: the cheaper ones are switched off, since results at the target are predicted "
+            f"better without them (by {self.model.guard:.2g} nats)"
+        )
+
+    def sentence(self, z: Point) -> str:
+        """Return why the point is where it is, and why at this fidelity."""
         if not self.problem.fidelity:
-            return f"The point {self.where}."
-        if self.model.guard is not None and self.problem.is_target(z):
-            return (
-                "The target fidelity: the cheaper ones are switched off, since results at the target are predicted "
-                f"better without them (by {self.model.guard:.2g} nats)."
-            )
+            return f"The point {self._where}."
+        if self.problem.is_target(z) and self.model.guard is not None:
+            return f"{self._off}."
         if self.problem.is_target(z):
             return (
-                f"The target fidelity: {self.where}, every cheaper one is known too well or says too little about "
+                f"The target fidelity: {self._where}, every cheaper one is known too well or says too little about "
                 "the target."
             )
-        share = self.price.of(z) / self.price.target
+        share, gap = self.price.of(z) / self.price.target, self._gap_and_threshold(z)[0]
         return (
             f"A lower fidelity at {share:.3g} of the target's cost: it is the cheapest that is still uncertain "
-            f"{self.where}, and it leaves a gap of {gap:.2g} (0 is the target itself, 1 is no information)."
+            f"{self._where}, and it leaves a gap of {gap:.2g} (0 is the target itself, 1 is no information)."
         )
+
+    def sentence_of_improvement(self) -> str:
+        """Return why the target query that this decision asked for went where an improvement is likeliest."""
+        there = "the point with the largest expected improvement"
+        if not self.problem.fidelity:
+            return f"{there.capitalize()}."
+        nothing_cheaper = f"The target fidelity: no cheaper one had enough to teach {self._where}"
+        return f"{nothing_cheaper if self.model.guard is None else self._off}, and this query goes to {there}."
 
 
 def information_gap(k: FloatArray, own: FloatArray, star: float) -> FloatArray:  # (m,), (m,) -> (m,)

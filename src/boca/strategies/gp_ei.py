@@ -17,7 +17,7 @@ from boca.errors import instance_of, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.start import random_start
-from boca.strategies.base import beta, explain, first_free
+from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
 from boca.surrogate import Promise, Surrogate
 from boca.trial import History, Suggestion
 
@@ -48,8 +48,8 @@ class GPEI:
         best = float(np.max(model.means(model.queried)))
         promise = Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
-        u, z = first_free(problem, history, ranked, lambda _: dict(problem.target))
-        reason = "The largest expected improvement at the target fidelity."
+        u, z, stands_in = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
+        reason = STAND_IN if stands_in else "The largest expected improvement at the target fidelity."
         weight = beta(len(history.chosen) + 1, len(problem.space), model.diameter())
         why = explain(model, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei")
         return Suggestion(problem.space.from_unit(u), z, why)

@@ -32,8 +32,8 @@ from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
 from boca.start import random_start, start_query
-from boca.strategies.base import OFF_THE_LIST, beta, check_fidelities, explain, first_free, ladder, on_levels
-from boca.surrogate import Model, Promise, Surrogate, is_out_of_scale
+from boca.strategies.base import STAND_IN, beta, check_fidelities, explain, free_or_stand_in, ladder, on_levels
+from boca.surrogate import OF_FIDELITIES, Model, Promise, Surrogate, is_outdated
 from boca.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
 
 _ENOUGH = 3  # results that a level needs for hyper-parameters of its own
@@ -58,7 +58,9 @@ class MFGPUCB:
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
-        self.surrogate.check(problem, self.hyperparameters)
+        given = self.hyperparameters
+        has_h_z = not isinstance(given, Mapping) or "h_z" in given
+        self.surrogate.check(problem if has_h_z else _domain(problem), given)
         check_fidelities(problem, self.fidelities)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
@@ -104,20 +106,21 @@ class _Decision:
         if check is not None:
             return check
         ranked = MAXIMIZERS[self.strategy.maximizer](self.bound, self.problem.space, self.rng, self._anchors())
-        u, z = first_free(
+        u, z, stands_in = free_or_stand_in(
             self.problem, self.history, ranked, lambda u: dict(self.levels[self.level(u)]), others=self.levels
         )
-        return Suggestion(self.problem.space.from_unit(u), z, self._why(u, z))
+        why = self._why(u, z, reason=STAND_IN if stands_in else self._sentence(z))
+        return Suggestion(self.problem.space.from_unit(u), z, why)
 
     # The models -------------------------------------------------------------------------------------------------
 
     def _models(self) -> list[Model]:
         """Return a GP a level; one with fewer than three results borrows the hyper-parameters of the target."""
         given = self.strategy.hyperparameters
-        domain = Problem(self.problem.space, direction=self.problem.direction)
+        domain = _domain(self.problem)
         histories = [self._at(z) for z in self.levels]
         if given is not None:
-            of_x = {key: value for key, value in given.items() if key != "h_z"}  # independent levels know no h_z
+            of_x = {key: value for key, value in given.items() if key not in ("h_z", *OF_FIDELITIES)}
             return [self.strategy.surrogate.known(domain, history, of_x) for history in histories]
         records = self._records(domain, histories)
         return [
@@ -137,7 +140,8 @@ class _Decision:
         told = [replace(t, z={}, state="complete", value=turn * float(y)) for t, y in pairs if t.z == z]
         if not told:
             anywhere = dict(self.known.finished[0].x)
-            told = [Trial(0, anywhere, {}, 0.0, {}, "complete", turn * float(np.median(scores)), noise=math.inf)]
+            middle = 2.0 * float(np.median(0.5 * scores))  # halved: a sum of two floats need not be one
+            told = [Trial(0, anywhere, {}, 0.0, {}, "complete", turn * middle, noise=math.inf)]
         return History([*told, *(replace(t, z={}) for t in self.history.running if t.z == z)])
 
     def _records(self, domain: Problem, histories: Sequence[History]) -> list[dict[str, Any]]:
@@ -155,7 +159,7 @@ class _Decision:
             if stored is None or set(names) - set(before) or surrogate.is_scheduled(self.history, stored):
                 return True
             return any(
-                is_out_of_scale(before[name], history.scores(domain.direction))
+                is_outdated(before[name], history.scores(domain.direction))
                 for i, (name, history) in enumerate(zip(names, histories, strict=True))
                 if counts[i] >= _ENOUGH or i == donor  # a scale of its own
             )
@@ -241,7 +245,7 @@ class _Decision:
 
     # Words ------------------------------------------------------------------------------------------------------
 
-    def _why(self, u: FloatArray, z: Point, *, reason: str | None = None) -> dict[str, Any]:
+    def _why(self, u: FloatArray, z: Point, *, reason: str) -> dict[str, Any]:
         m = self.levels.index(z) if z in self.levels else None
         target = self.models[-1]
         why = explain(
@@ -249,7 +253,7 @@ class _Decision:
             self.history,
             u,
             phase="model",
-            reason=reason or (OFF_THE_LIST if m is None else self._sentence(m)),
+            reason=reason,
             beta=self.beta,
             acquisition="ucb",
             bound=target.value_as_told(float(self.bound.value(u[None, :])[0])),
@@ -267,8 +271,8 @@ class _Decision:
             why["below"] = {"z": dict(self.levels[m - 1]), "mean": mean}
         return why
 
-    def _sentence(self, m: int) -> str:
-        M = len(self.levels)
+    def _sentence(self, z: Point) -> str:
+        m, M = self.levels.index(z), len(self.levels)
         if M == 1:
             return "The highest upper confidence bound."
         if m == M - 1:
@@ -276,6 +280,11 @@ class _Decision:
                 "The target fidelity: where the bound is highest, every cheaper one of the list is known well enough."
             )
         return f"Fidelity {m + 1} of {M}, the cheapest of the list that is still uncertain where the bound is highest."
+
+
+def _domain(problem: Problem) -> Problem:
+    """Return the problem without its fidelities: what the independent model of one level knows."""
+    return Problem(problem.space, direction=problem.direction)
 
 
 @dataclass(frozen=True)

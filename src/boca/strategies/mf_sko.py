@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from boca import acquisition
 from boca.cost import costs
 from boca.encoding import Encoding
-from boca.errors import one_of
+from boca.errors import InvalidInput, one_of
 from boca.gp import linalg
 from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, standardise
 from boca.gp.kernels import Radial, blocks, squared_distances
@@ -38,8 +38,8 @@ from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
 from boca.start import random_start, start_query
-from boca.strategies.base import OFF_THE_LIST, beta, check_fidelities, explain, first_free, ladder, on_levels
-from boca.surrogate import Data, Surrogate, collect, finite
+from boca.strategies.base import STAND_IN, beta, check_fidelities, explain, free_or_stand_in, ladder, on_levels
+from boca.surrogate import OF_FIDELITIES, Data, Surrogate, collect, finite, is_flat
 from boca.trial import History, Suggestion, point_key, sign
 
 _SMALLEST_DIFFERENCE = 1e-6  # scale of a difference of two levels: they may agree far better than f_0 varies
@@ -61,8 +61,16 @@ class MFSKO:
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
-        Surrogate.paper().check(problem, self.hyperparameters)
         check_fidelities(problem, self.fidelities)
+        given = self.hyperparameters
+        if isinstance(given, Mapping) and "terms" in given:
+            levels = ladder(problem, self.fidelities, costs(problem, History()))
+            _checked_terms(problem, given["terms"], len(levels))
+            Surrogate.paper().check(Problem(problem.space), {key: given[key] for key in given if key != "terms"})
+        elif isinstance(given, Mapping) and {*OF_FIDELITIES} & {*given}:
+            raise InvalidInput(f"MFSKO knows no {', '.join(OF_FIDELITIES)}: leave them out; got {given!r}.")
+        else:
+            Surrogate.paper().check(problem, given)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         price = costs(problem, history)
@@ -82,8 +90,11 @@ class MFSKO:
         promise = Promise(belief, best, np.array([price.target / price.of(z) for z in levels]))
         anchors = queried[np.argsort(-mu, kind="stable")[:5]]
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, anchors)
-        u, z = first_free(problem, history, ranked, lambda u: dict(levels[promise.level(u)]), others=levels)
-        return Suggestion(problem.space.from_unit(u), z, self._why(problem, history, belief, u, z, levels))
+        u, z, stands_in = free_or_stand_in(
+            problem, history, ranked, lambda u: dict(levels[promise.level(u)]), others=levels
+        )
+        reason = STAND_IN if stands_in else _sentence(levels, z)
+        return Suggestion(problem.space.from_unit(u), z, self._why(problem, history, belief, u, z, levels, reason))
 
     def _belief(self, problem: Problem, known: History, levels: list[Point], rng: np.random.Generator) -> Belief:
         encoding = Encoding(Problem(problem.space, direction=problem.direction), "se")
@@ -104,25 +115,30 @@ class MFSKO:
         )
 
     def _why(
-        self, problem: Problem, history: History, belief: Belief, u: FloatArray, z: Point, levels: list[Point]
+        self,
+        problem: Problem,
+        history: History,
+        belief: Belief,
+        u: FloatArray,
+        z: Point,
+        levels: list[Point],
+        reason: str,
     ) -> dict[str, Any]:
         weight = beta(len(history.chosen) + 1, len(problem.space), float(np.sum(1.0 / belief.h[0])))
-        m = levels.index(z) if z in levels else None
-        if m is None:
-            reason = OFF_THE_LIST
-        elif len(levels) == 1:
-            reason = "The largest expected improvement."
-        elif m == len(levels) - 1:
-            reason = "The target fidelity: it promises the largest improvement for its cost."
-        else:
-            reason = (
-                f"Fidelity {m + 1} of {len(levels)}: it promises the largest improvement at the target for its cost."
-            )
-        level = {} if m is None else {"level": m + 1}
+        level = {"level": levels.index(z) + 1} if z in levels else {}
         why = explain(belief, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei", **level)
         if belief.record is not None:
             why |= {"refit": True, "fits": belief.record}
         return why
+
+
+def _sentence(levels: list[Point], z: Point) -> str:
+    if len(levels) == 1:
+        return "The largest expected improvement."
+    if z == levels[-1]:
+        return "The target fidelity: it promises the largest improvement for its cost."
+    place = f"Fidelity {levels.index(z) + 1} of {len(levels)}"
+    return f"{place}: it promises the largest improvement at the target for its cost."
 
 
 # The model --------------------------------------------------------------------------------------------------------
@@ -196,15 +212,16 @@ def _fit(
 ) -> dict[str, Any]:
     """Learn hyper-parameters; the record is stored with the trial and is all that later models need."""
     M = len(levels)
-    standard = standardise(known.scores(encoding.problem.direction))
+    scores = known.scores(encoding.problem.direction)
+    standard = standardise(scores)
     data = collect(encoding, known, standard)
     prior = _prior(encoding.prior(informative=False), M)
-    first = prior.mean if previous is None else previous
-    theta = fit_theta(
-        lambda theta: log_likelihood(theta, encoding, data, level[: len(data.y)], M),
-        prior=prior,
-        starts=[first, prior.draw(rng), prior.draw(rng)],
-    )
+    starts = [prior.mean if previous is None else previous, prior.draw(rng), prior.draw(rng)]
+    theta = prior.mean  # as in `Surrogate.fit`
+    if not is_flat(scores):
+        theta = fit_theta(
+            lambda theta: log_likelihood(theta, encoding, data, level[: len(data.y)], M), prior=prior, starts=starts
+        )
     return {
         "theta": theta.tolist(),
         "levels": [list(z.values()) for z in levels],
@@ -212,6 +229,7 @@ def _fit(
         "scale": standard.scale,
         "results": len(known.finished),
         "iteration": len(known.chosen),
+        **({"flat": True} if is_flat(scores) else {}),
     }
 
 
@@ -239,16 +257,41 @@ def _known(
     encoding: Encoding,
     hyperparameters: Mapping[str, Any],
 ) -> Belief:
-    """Return the belief under a GP that the user knows: its own covariance of the levels, in one term."""
-    model = Surrogate.paper().known(problem, known, hyperparameters)
-    d = len(problem.space)
-    Z = problem.fidelity.to_unit(levels)
-    features = np.hstack([np.zeros((len(levels), model.encoding.x_width)), model.encoding.z_features(Z)])
-    B = model.kappa0 * model.encoding.kernel.value(model.h, features, features)
+    """Return the belief under a GP that the user knows: its terms, or its own covariance of the levels in one term."""
+    d, eta2 = len(problem.space), float(hyperparameters["eta2"])
+    if "terms" in hyperparameters:
+        B, h = _checked_terms(problem, hyperparameters["terms"], len(levels))
+    else:
+        model = Surrogate.paper().known(problem, known, hyperparameters)
+        Z = problem.fidelity.to_unit(levels)
+        features = np.hstack([np.zeros((len(levels), model.encoding.x_width)), model.encoding.z_features(Z)])
+        B = model.kappa0 * model.encoding.kernel.value(model.h, features, features)[None]
+        h = model.h[None, :d]
     standard = Standardisation(0.0, 1.0)
     data = collect(encoding, known, standard)
     mean = sign(problem.direction) * float(hyperparameters["mean"])
-    return Belief.build(problem, encoding, standard, data, level, B[None], model.h[None, :d], model.eta2, mean, None)
+    return Belief.build(problem, encoding, standard, data, level, B, h, eta2, mean, None)
+
+
+def _checked_terms(problem: Problem, terms: Any, M: int) -> tuple[FloatArray, FloatArray]:  # B (T, M, M), h (T, d)
+    """Return the terms of a mapping that a decision stored or a user wrote."""
+    try:
+        B = np.array([term["levels"] for term in terms], dtype=float)
+        h = np.array([term["h_x"] for term in terms], dtype=float)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"hyperparameters['terms'] must be mappings with levels and h_x; got {terms!r}.") from error
+    d = len(problem.space)
+    fits = B.shape == (len(h), M, M) and h.shape == (len(B), d)
+    if not (fits and np.isfinite(B).all() and np.isfinite(h).all() and (h > 0.0).all() and _are_covariances(B)):
+        raise InvalidInput(
+            f"hyperparameters['terms'] must have a covariance of the {M} levels and {d} bandwidths each; got {terms!r}."
+        )
+    return B, h
+
+
+def _are_covariances(B: FloatArray) -> bool:  # (T, M, M)
+    C = B / max(float(np.max(np.abs(B))), np.finfo(float).tiny)
+    return bool(np.allclose(C, C.transpose(0, 2, 1), atol=1e-8) and np.min(np.linalg.eigvalsh(C)) > -1e-6)
 
 
 @dataclass(frozen=True)
@@ -297,7 +340,7 @@ class Belief:
             K += term[np.ix_(level, level)] * np.exp(-squared_distances(scaled, scaled, 0.5))
         if data.noise is not None:
             K[np.arange(n), np.arange(n)] += data.noise[order[:n]]
-        L, jitter = linalg.factor(K[:n, :n])
+        L, jitter = linalg.factor(K[:n, :n], level=float(np.max(np.diagonal(B.sum(axis=0)))))
         alpha = np.concatenate([linalg.solve(L, data.y[order[:n]] - m), np.zeros(len(data.pending))])
         if len(data.pending):
             L = linalg.extend(L, K[:n, n:], K[n:, n:] + jitter * np.eye(len(data.pending)))

@@ -9,6 +9,7 @@ import numpy as np
 from boca.cost import costs
 from boca.problem import Budget, Problem
 from boca.start import random_point
+from boca.strategies.base import STAND_IN
 from boca.trial import History, Suggestion
 
 
@@ -18,4 +19,5 @@ class RandomSearch:
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         x, z = random_point(problem, history, rng, costs(problem, history), dict(problem.target))
-        return Suggestion(x, z, {"reason": "A uniform random point at the target fidelity.", "phase": "start"})
+        reason = "A uniform random point at the target fidelity." if problem.is_target(z) else STAND_IN
+        return Suggestion(x, z, {"reason": reason, "phase": "start"})
