@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import boca
 from boca import Choice, Float, History, Int, Problem, Space, Surrogate, Trial, acquisition
-from boca.maximizer import SCREENED, STARTS, Bounded, _ranked, _screened, sobol
+from boca.maximizer import EACH, SCREENED, STARTS, Bounded, _ranked, _screened, sobol
 from boca.surrogate import LEADING, Promise
 from boca.testing import Case
 
@@ -149,7 +150,7 @@ def test_the_best_are_those_of_ranking_everything(name, formula, out):
         watched = Watched(Promise(fitted, FORMULAS[formula]))
         points, values = _screened(watched, U)
         _, all_values = _ranked(watched.promise, U)
-        np.testing.assert_allclose(values[:STARTS], all_values[:STARTS], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(values[:EACH], all_values[:EACH], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(watched.promise.value(points), values, rtol=1e-9, atol=1e-12)
         assert np.all(np.diff(values) <= 0.0)
         assert len(points) == len(values) == watched.valued
@@ -176,7 +177,7 @@ def test_a_bound_that_is_too_low_would_be_seen():
     promise = Promise(model("floats"), FORMULAS["ucb"])
     U = candidates("floats")
     _, values = _screened(TooLow(promise), U)
-    assert not np.allclose(values[:STARTS], _ranked(promise, U)[1][:STARTS])
+    assert not np.allclose(values[:EACH], _ranked(promise, U)[1][:EACH])
 
 
 class Toy:
@@ -236,7 +237,7 @@ def test_a_high_bound_at_the_end_is_looked_at_first():
     assert points[0, 0] == 299
 
 
-@pytest.mark.parametrize("m", [0, 1, STARTS - 1, STARTS, SCREENED])
+@pytest.mark.parametrize("m", [0, 1, EACH - 1, EACH, SCREENED])
 def test_few_candidates_are_all_looked_at(m):
     values = np.random.default_rng(2).random(m)
     points, found = _screened(Toy(bounds=values + 0.1), toy_rows(values))
@@ -245,12 +246,66 @@ def test_few_candidates_are_all_looked_at(m):
 
 
 def test_fewer_than_the_starts_is_never_an_end():
-    """The eighth best is what a bound is held against: with values far below their bounds it goes on."""
+    """The fourth best is what a bound is held against: with values far below their bounds it goes on."""
     values = np.full(200, -10.0)
     values[:3] = 1.0
     toy = Toy(bounds=np.linspace(2.0, 0.5, 200))
     _screened(toy, toy_rows(values))
     assert len(toy.asked) == 200
+
+
+# Few of many ----------------------------------------------------------------------------------------------------------
+
+
+def ranked_by_mean(fitted):
+    return fitted.queried[np.argsort(-fitted.means(fitted.queried), kind="stable")]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_best_of_what_was_run_are_among_those_that_promise_most(name, monkeypatch):
+    everything = model(name, 90)
+    np.testing.assert_array_equal(everything.anchors(), ranked_by_mean(everything)[:5])
+    monkeypatch.setattr("boca.surrogate.PROMISING", 45)
+    some = model(name, 90)
+    np.testing.assert_array_equal(some.anchors(2), everything.anchors(2))
+    assert len(some.anchors(90)) <= 45
+
+
+def test_a_high_result_far_from_the_target_does_not_take_the_place_of_one_at_it(monkeypatch):
+    """Where cheap results are high and say nothing of the target, the best x is one that was run there."""
+    problem = PROBLEMS["floats"]
+    history = results(problem, 60)
+    lifted = History([t if problem.is_target(t.z) else replace(t, z={"n": 0.0}, value=t.value + 50) for t in history])
+    fitted = Surrogate().known(problem, lifted, known(problem) | {"h_z": [0.2]})
+    monkeypatch.setattr("boca.surrogate.PROMISING", 20)
+    best = problem.space.from_unit(fitted.anchors(1)[0])
+    assert best in [t.x for t in lifted if problem.is_target(t.z)]
+
+
+@pytest.mark.usefixtures("few_leading")
+@pytest.mark.parametrize("eta2", [1e-4, 1.0])
+def test_the_maximum_is_drawn_much_as_if_all_deviations_were_exact(eta2):
+    fitted, U = model("floats", eta2=eta2), candidates("floats", 256)
+    mu, sigma = fitted.moments(U)
+    rough_mu, rough = fitted.rough_moments(U, exact=64)
+    np.testing.assert_allclose(rough_mu, mu, rtol=1e-12)
+    assert np.all(rough >= sigma - 1e-9)
+    is_exact = np.isclose(rough, sigma, rtol=1e-9)
+    assert 64 <= np.sum(is_exact) < 256
+    assert is_exact[np.argsort(-(mu + 2.0 * sigma))[:16]].all()
+
+    def quartiles(sigma):
+        return np.quantile(acquisition.drawn_maxima(mu, sigma, np.random.default_rng(5), 400), [0.25, 0.75])
+
+    exact, close, bounded = map(quartiles, (sigma, rough, fitted.rough_moments(U, exact=0)[1]))
+    assert np.all(exact <= close + 1e-9)
+    assert np.all(close - exact < 0.6 * (bounded - exact))
+    assert np.all(close - exact < 0.5 * np.diff(exact))
+
+
+def test_all_deviations_are_exact_where_results_are_few():
+    fitted, U = model("floats", 40), candidates("floats", 256)
+    np.testing.assert_array_equal(fitted.rough_moments(U, exact=0), fitted.moments(U))
 
 
 # In the maximiser -----------------------------------------------------------------------------------------------------

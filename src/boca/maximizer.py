@@ -25,6 +25,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 SOBOL_POINTS = 768
 NEIGHBOURS = 256  # perturbations of the anchors: with the above, 1,024 candidates
 STARTS = 8
+EACH = STARTS // 2  # from all over the space, and from the neighbourhood of the anchors
 SCREENED = 64  # candidates whose values are computed at a time, the highest bounds first
 ENUMERABLE = 1024  # a space with at most so many points is searched completely
 DIRECT_EVALUATIONS = 6000
@@ -55,7 +56,7 @@ def sobol(
     far = scattered(space, rng, SOBOL_POINTS)
     near = np.vstack([anchors, _perturbed(space, anchors, rng)])
     groups = [_screened(objective, far), _screened(objective, near)]
-    starts = np.vstack([points[: STARTS // 2] for points, _ in groups])
+    starts = np.vstack([points[:EACH] for points, _ in groups])
     refined = _refine(objective, starts, frozen=_is_choice(space))
     if any(parameter.levels is not None for parameter in space.values()):
         refined = _to_lattice(objective, space, refined)
@@ -97,7 +98,7 @@ def _ranked(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArray
 
 
 def _screened(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (k, d), (k,)
-    """Return the rows that may be among the best `STARTS`, with their values, best first; the others are not valued."""
+    """Return the rows that may be among the best `EACH`, with their values, best first; the others are not valued."""
     bound = objective.bound(U) if isinstance(objective, Bounded) else None
     if bound is None:
         return _ranked(objective, U)
@@ -106,7 +107,7 @@ def _screened(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArr
     values = np.empty(0)
     while len(values) < len(points):
         k = len(values)
-        if k >= STARTS and np.partition(values, -STARTS)[-STARTS] >= bound[k]:
+        if k >= EACH and np.partition(values, -EACH)[-EACH] >= bound[k]:
             break
         values = np.concatenate([values, objective.value(points[k : k + SCREENED])])
     best = np.argsort(-values, kind="stable")

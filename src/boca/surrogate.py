@@ -35,6 +35,7 @@ TRIED = 150  # the same for a use of the fidelities that is tried and mostly not
 EXACT = 1200  # results up to which the posterior is exact ...
 ACTIVE = 800  # ... and through how many it is approximated beyond
 LEADING = 128  # results that bound what a candidate may promise: few candidates are then looked at with all
+PROMISING = 256  # results among whose x the best is looked for, where there are more
 GUARDED = 8  # results at the target, below which a test of the other fidelities is a toss of a coin
 RISING = 2.0  # nats by which noise that grows away from the target must be likelier, before it is believed
 OF_FIDELITIES = ("jump", "trend", "noise_rise")  # hyper-parameters that are there only where they are not zero
@@ -446,17 +447,43 @@ class Model:
     @cached_property
     def queried(self) -> FloatArray:  # (k, d)
         """The x that were ever run, each once, in unit coordinates."""
-        x = self.data.X[:, : self.encoding.x_width]
+        return self._distinct(self.data.X)
+
+    def _distinct(self, X: FloatArray) -> FloatArray:  # (n, D) -> (k, d)
+        x = X[:, : self.encoding.x_width]
         _, first = np.unique(x, axis=0, return_index=True)
         return self.encoding.x_unit(x[np.sort(first)])
 
     def anchors(self, count: int = 5) -> FloatArray:  # (count, d)
-        """Return the queried x of highest posterior mean at the target."""
-        return self.queried[self._ranking[:count]]
+        """Return the queried x of highest posterior mean at the target; of many, among those that promise most."""
+        return self._best_queried[:count]
 
     @cached_property
-    def _ranking(self) -> IntArray:  # (k,)
-        return np.argsort(-self.means(self.queried), kind="stable")
+    def _best_queried(self) -> FloatArray:  # (k, d)
+        X = self.data.X
+        if len(X) > PROMISING:  # what a result by itself lets expect at the target is for free
+            expected = self._ties(X) * (self.data.y - self.gp.m)
+            X = X[np.sort(np.argsort(-expected, kind="stable")[:PROMISING])]
+        x = self._distinct(X)
+        return x[np.argsort(-self.means(x), kind="stable")]
+
+    def rough_moments(self, U: FloatArray, exact: int) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mu, sigma (m,)
+        """Return mu, and a sigma that may be too large except at so many points where f may be highest.
+
+        With few results it is exact everywhere.
+        """
+        if not self.is_large:
+            return self.moments(U)
+        mean, variance = self.section.moments(self.encoding.x_features(U), leading=LEADING)
+        sigma = np.sqrt(variance)
+        highest = np.argsort(-(mean + 2.0 * sigma), kind="stable")[:exact]
+        sigma[highest] = self.moments(U[highest])[1]
+        return mean, sigma
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a bound by the leading results costs much less than what it bounds."""
+        return len(self.gp.L) > 2 * LEADING
 
     def diameter(self) -> float:
         """Return the L1 diameter of the domain, each dimension divided by its bandwidth."""
@@ -509,7 +536,7 @@ class Promise:
 
     def bound(self, U: FloatArray) -> FloatArray | None:  # (m, d) -> (m,)
         """Return the formula of mu and of a deviation that is too large: none of ours falls with it."""
-        if len(self.model.gp.L) <= 2 * LEADING:
+        if not self.model.is_large:
             return None
         mean, variance = self.model.section.moments(self.model.encoding.x_features(U), leading=LEADING)
         return self.formula(mean, np.sqrt(variance))[0]

@@ -39,6 +39,7 @@ _WINDOW = 20  # iterations between two updates of c
 _C_RANGE = (0.1, 20.0)
 _MAXIMA = 10  # values of the maximum over which information about it is averaged
 _SCATTERED = 256  # points from which they are drawn
+_EXACT = 64  # of these, the highest, whose deviations are exact also where results are many
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ class Decision:
     def _maxima(self, rng: np.random.Generator) -> FloatArray:  # (_MAXIMA,)
         """Draw what the maximum of f may be, from its moments all over the domain and where it is best known."""
         points = np.vstack([scattered(self.problem.space, rng, _SCATTERED), self.model.anchors()])
-        return acquisition.drawn_maxima(*self.model.moments(points), rng, _MAXIMA)
+        return acquisition.drawn_maxima(*self.model.rough_moments(points, exact=_EXACT), rng, _MAXIMA)
 
     def fidelity(self, u: FloatArray) -> Point:  # (d,)
         """Return the cheapest member of Z_t(x); the target where there is none or the others are switched off."""
