@@ -285,10 +285,10 @@ def test_a_peer_that_is_not_installed_is_named_with_the_way_to_get_it():
 # Tables -------------------------------------------------------------------------------------------------------------
 
 
-def record(method, seed, values):
+def record(method, seed, values, problem="toy"):
     n = len(values)
     return {
-        "problem": "toy", "method": method, "seed": seed, "learn": False, "knows_gp": False, "direction": "maximize",
+        "problem": problem, "method": method, "seed": seed, "learn": False, "knows_gp": False, "direction": "maximize",
         "capital": 4.0, "unit": "cost", "optimum": 1.0, "recommendation": None, "seconds": 1.0,
         "trace": {
             "cost": [1.0] * n, "seconds": [0.0] * n, "overhead": [0.5] * n, "spent": [float(k + 1) for k in range(n)],
@@ -321,6 +321,43 @@ def test_the_table_says_when_everybody_was_as_good_as_the_best_peer(tmp_path, ca
     assert rows["optuna:GP"][1:6] == ["1; 1", "0.9; 0.9", "0.8; 0.8", "0.2; 0.2", "100 % (1 of 1 runs)"]
     assert rows["smac:Hyperband"][1:6] == ["none 1", "none 1", "none 1", "0.7; 0.7", "never (0 of 1 runs)"]
     assert rows["boca"][7].startswith("0.5 s; 0.5 s")
+
+
+def test_pairs_are_those_of_common_seeds(tmp_path, capsys):
+    runs = [
+        record("boca", 0, [0.9, 0.99, 0.99, 0.999]),
+        record("boca", 1, [None, 0.9, 0.9, 0.9]),
+        record("boca", 2, [0.0, 0.0, 0.0, 0.0]),
+        record("random", 0, [0.0, 0.9, 0.9, 0.9]),
+        record("random", 1, [0.0, 0.0, 0.0, 0.9]),
+    ]
+    for run in runs:
+        records.append(records.path_of(tmp_path, "toy", run["method"]), run)
+    assert peers.main(["paired", str(tmp_path), "--against", "random"]) == 0
+    row = capsys.readouterr().out.splitlines()[2].strip("| ").split(" | ")
+    assert row[:4] == ["toy", "2", "0.1 / 0.055 / 0.055 / 0.05", "1 / 0.55 / 0.55 / 0.1"]
+    assert row[4:] == ["-1.00", "-1.00 ± 0.00", "-1.00 ± 0.00", "-1.00 ± 1.00"]
+
+
+def test_a_run_at_the_target_alone_counts_where_the_target_is_the_same():
+    names = [f"benchmarks.peers.problems:{name}" for name in ("late", "unrelated", "mixed")]
+    below, alone = record("boca", 0, [None, 0.5], names[0]), record("random", 0, [0.1, 0.2], names[0])
+    runs = {name: {} for name in names} | {names[0]: {"boca": {0: below}, "random": {0: alone}}}
+    filled = compared.shared(runs)
+    assert filled[names[0]] == runs[names[0]]
+    assert filled[names[1]] == {"random": {0: alone}}
+    assert filled[names[2]] == {}
+
+
+def test_the_problems_that_are_said_to_be_the_same_at_the_target_are():
+    rng = np.random.default_rng(0)
+    first, *others = (problem(0) for problem in problems.SAME_AT_TARGET)
+    for x in ({"x1": a, "x2": b} for a, b in rng.random((50, 2))):
+        assert {problem.value(x) for problem in others} == {first.value(x)}
+    for problem in others:
+        assert problem.budget == first.budget
+        seen = [p.observe({"x1": 0.3, "x2": 0.4}, p.problem.target, np.random.default_rng(1)) for p in (first, problem)]
+        assert seen[0] == seen[1]
 
 
 def test_slow_methods_come_last_and_have_the_first_seeds():

@@ -3,6 +3,7 @@
     python -m benchmarks.peers run --out peers-results
     python -m benchmarks.peers run --out peers-results --problem currin --seeds 3
     python -m benchmarks.peers table peers-results
+    python -m benchmarks.peers paired peers-results --against benchmarks.peers.optuna:GP
 
 `boca bench run`, `boca bench table` and `boca bench figures` take the same names and the same directory.  A run that is
 stopped goes on where it was.  Slow methods get fewer seeds; they are the first ones of the others, so that pairs are
@@ -74,9 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--jobs", type=_positive, default=1, metavar="N", help="worker processes of one thread each")
     table = commands.add_parser("table", help="print the runs in a directory as Markdown")
     table.add_argument("directory", type=Path, metavar="DIR")
+    paired = commands.add_parser("paired", help="print how two methods did on the same seeds, a row a problem")
+    paired.add_argument("directory", type=Path, metavar="DIR")
+    paired.add_argument("--method", default="boca", metavar="M", help="below zero it is better (default: %(default)s)")
+    paired.add_argument("--against", required=True, metavar="M")
     given = parser.parse_args(arguments)
-    if given.command == "table":
-        print(compared.markdown(records.load(given.directory)))
+    if given.command != "run":
+        runs = compared.shared(records.load(given.directory))
+        is_table = given.command == "table"
+        print(compared.markdown(runs) if is_table else compared.paired(runs, given.method, given.against))
         return 0
     wanted = cells(given.problem or PROBLEMS, given.method or tuple(METHODS), given.seeds)
     return runner.run(wanted, given.out, jobs=given.jobs, report=_report)

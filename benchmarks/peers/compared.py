@@ -1,4 +1,4 @@
-"""Finished runs of everybody as one Markdown table a problem: regret, money and time.
+"""Finished runs of everybody as Markdown: a table a problem of regret, money and time, and two methods side by side.
 
 A peer is a method of this package; the others are the library's own.
 """
@@ -9,10 +9,12 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
+from benchmarks.peers.problems import SAME_AT_TARGET
+
 from boca import problems
 from boca.bench import methods
 from boca.bench.records import SHARES, Record, Runs, curve, regret, regrets
-from boca.bench.table import in_order, summary
+from boca.bench.table import in_order, log_ratio, summary
 
 PEERS = "benchmarks.peers."
 
@@ -26,6 +28,18 @@ LEGEND = (
 )
 
 
+def shared(runs: Runs) -> Runs:
+    """Return the runs, those that never left the target counting for all problems that are the same there."""
+    same = [f"{PEERS}problems:{problem.__name__}" for problem in SAME_AT_TARGET]
+    filled = {problem: dict(by_method) for problem, by_method in runs.items()}
+    for problem in [problem for problem in same if problem in runs]:
+        for source in same:
+            for name, by_seed in runs.get(source, {}).items():
+                if name not in runs[problem] and all(all(run["trace"]["at_target"]) for run in by_seed.values()):
+                    filled[problem].setdefault(name, by_seed)
+    return filled
+
+
 def markdown(runs: Runs) -> str:
     """Return a table for every problem with a known optimum."""
     parts = [LEGEND]
@@ -36,6 +50,36 @@ def markdown(runs: Runs) -> str:
         else:
             parts += [f"### {short(problem)}", _best_peer_in_words(by_method), _table(by_method)]
     return "\n\n".join(parts)
+
+
+def paired(runs: Runs, method: str, other: str) -> str:
+    """Return how two methods did on the seeds that both have run, a row a problem: medians, and paired log-ratios."""
+    shares = [f"{100 * share:g} %" for share in SHARES]
+    heads = ["problem", "seeds", f"median of {short(method)}", f"median of {short(other)}", *shares]
+    rows = []
+    for problem in in_order(runs, problems.names()):
+        both = [runs[problem].get(name, {}) for name in (method, other)]
+        common = sorted(both[0].keys() & both[1].keys())
+        if common:
+            ours, theirs = ([regrets(by_seed[seed]) for seed in common] for by_seed in both)
+            name = short(problem).removeprefix("problems:")
+            rows.append([name, str(len(common)), _medians(ours), _medians(theirs), *_log_ratios(ours, theirs)])
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [heads, ["---"] * len(heads), *rows])
+
+
+def _medians(regrets: Sequence[Sequence[float | None]]) -> str:
+    medians = [summary(at_share).median for at_share in zip(*regrets, strict=True)]
+    return " / ".join("none" if math.isnan(median) else f"{median:.2g}" for median in medians)
+
+
+def _log_ratios(ours: Sequence[Sequence[float | None]], theirs: Sequence[Sequence[float | None]]) -> list[str]:
+    """Return the mean of log10 of the ratios at every share, with its error; runs without a regret are left out."""
+    cells = []
+    for i in range(len(SHARES)):
+        s = summary(log_ratio(a[i], b[i]) for a, b in zip(ours, theirs, strict=True))
+        error = "" if math.isnan(s.error) else f" ± {s.error:.2f}"
+        cells.append("none" if math.isnan(s.mean) else f"{s.mean:+.2f}{error}")
+    return cells
 
 
 def short(name: str) -> str:

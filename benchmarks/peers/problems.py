@@ -232,6 +232,19 @@ ALL: tuple[Callable[[int], Benchmark], ...] = (
     ten,
 )
 
+# The same f, noise and capital at the target: to a method that queries nothing else they are one problem.
+SAME_AT_TARGET = (
+    anti_correlated,
+    unrelated,
+    one_region,
+    late,
+    common_bias,
+    flat_cost,
+    falling_cost,
+    noisier_below,
+    useless_dimension,
+)
+
 
 # What they are made of ----------------------------------------------------------------------------------------------
 
