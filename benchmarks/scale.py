@@ -41,7 +41,7 @@ from scipy.linalg.blas import dsyrk, dtrsm  # noqa: E402
 from scipy.linalg.lapack import dpotrf, dpotri  # noqa: E402
 
 import boca  # noqa: E402
-from boca import maximizer, surrogate  # noqa: E402
+from boca import maximizer, posterior, surrogate  # noqa: E402
 from boca.gp import fit as gp_fit  # noqa: E402
 from boca.gp import linalg  # noqa: E402
 from boca.gp.kernels import Kernel  # noqa: E402
@@ -100,8 +100,8 @@ def about() -> str:
     """Return what the numbers depend on."""
     return (
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, one thread, "
-        f"load {os.getloadavg()[0]:.1f} at the start. Exact up to {surrogate.EXACT:,} results, then through "
-        f"{surrogate.ACTIVE}; hyper-parameters from {surrogate.FITTED}.\n"
+        f"load {os.getloadavg()[0]:.1f} at the start. Exact up to {posterior.EXACT:,} results, then through "
+        f"{posterior.ACTIVE}; hyper-parameters from {surrogate.FITTED}.\n"
     )
 
 
@@ -200,11 +200,11 @@ def cost_table(rows: Sequence[dict[str, float]]) -> str:
 
 def segments() -> dict[str, tuple[float, float]]:
     """Return the sizes between which the way to a suggestion does not change."""
-    fitted, exact = surrogate.FITTED, surrogate.EXACT
+    fitted, exact = surrogate.FITTED, posterior.EXACT
     return {
         f"to {fitted:,}, all exact": (0, fitted),
         f"{fitted:,} to {exact:,}, hyper-parameters from {fitted:,}": (fitted, exact),
-        f"beyond {exact:,}, through {surrogate.ACTIVE:,}": (exact + 1, math.inf),
+        f"beyond {exact:,}, through {posterior.ACTIVE:,}": (exact + 1, math.inf),
     }
 
 
@@ -255,7 +255,7 @@ def draw(rows: Sequence[dict[str, float]], path: Path) -> None:
         bottom = panel.get_ylim()[0]
         borders = {
             surrogate.FITTED: f"hyper-\nparameters\nfrom {surrogate.FITTED:,}",
-            surrogate.EXACT: f"results\nthrough {surrogate.ACTIVE:,}",
+            posterior.EXACT: f"results\nthrough {posterior.ACTIVE:,}",
         }
         for border, words in borders.items():
             if min(n) < border < max(n):
@@ -316,9 +316,9 @@ ORDER = (KERNEL, FACTOR, GRADIENT, ACTIVE_SET, COMPRESSION, ANCHORS, MAXIMA, CAN
 TIMED = (
     (boca.Boca, "suggest", REST),
     (gp_fit, "log_likelihood", GRADIENT),
-    (surrogate, "spread", ACTIVE_SET),
-    (surrogate, "compressed", COMPRESSION),
-    (surrogate.Model, "means", ANCHORS),
+    (posterior, "spread", ACTIVE_SET),
+    (posterior, "compressed", COMPRESSION),
+    (posterior.Model, "means", ANCHORS),
     (Decision, "_maxima", MAXIMA),
     (maximizer, "_screened", CANDIDATES),
     (maximizer, "_refine", REFINE),
@@ -508,8 +508,8 @@ class Hard(Case):
 
 def continued(case: Case, n: int, asks: int, *, exact: int) -> dict[str, float]:
     """Return the regrets after some suggestions on top of n results, with exact inference up to so many."""
-    usual = surrogate.EXACT
-    surrogate.EXACT = exact
+    usual = posterior.EXACT
+    posterior.EXACT = exact
     try:
         bench, rng = case.benchmark, np.random.default_rng([case.n, 1])
         optimizer = study(case, n)
@@ -517,7 +517,7 @@ def continued(case: Case, n: int, asks: int, *, exact: int) -> dict[str, float]:
         new = [t for t in optimizer.history if t.number >= n]
         recommendation = optimizer.recommend()
     finally:
-        surrogate.EXACT = usual
+        posterior.EXACT = usual
     assert recommendation is not None
     at_target = [t for t in optimizer.history if bench.problem.is_target(t.z)]
     return {
@@ -534,8 +534,8 @@ def run_regret(options: argparse.Namespace) -> None:
     print(about())
     sides = {
         f"exact, n = {options.results:,}": (options.results, NEVER),
-        f"approximate, n = {options.results:,}": (options.results, surrogate.EXACT),
-        f"approximate, n = {options.many:,}": (options.many, surrogate.EXACT),
+        f"approximate, n = {options.results:,}": (options.results, posterior.EXACT),
+        f"approximate, n = {options.many:,}": (options.many, posterior.EXACT),
     }
     found: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
     for seed in range(options.seeds):

@@ -11,7 +11,8 @@ from scipy.stats import norm, truncnorm
 
 import boca
 from boca.acquisition import drawn_maxima, log_ei, log_information, ucb
-from boca.surrogate import Promise, Surrogate
+from boca.posterior import Promise
+from boca.surrogate import Surrogate
 
 U = np.array([-1e4, -2e3, -1001.0, -999.0, -300.0, -40.0, -10.0, -5.0, -2.0, -1.001, -0.999, -0.5, 0.0, 0.7, 3.0, 40.0])
 

@@ -11,8 +11,9 @@ import pytest
 from boca import Boca, Choice, Float, Optimizer, Problem, Space, Surrogate, problems, targets
 from boca.encoding import Encoding
 from boca.gp import fit as gp_fit
+from boca.posterior import Data, collect
 from boca.strategies.boca import information_gain
-from boca.surrogate import Data, collect, last_fit
+from boca.surrogate import last_fit
 
 PROBLEM = Problem(Space(x=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0)), cost=lambda z: 0.05 + 0.95 * z["z"])
 

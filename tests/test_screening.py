@@ -11,7 +11,7 @@ import pytest
 import boca
 from boca import Choice, Float, History, Int, Problem, Space, Surrogate, Trial, acquisition
 from boca.maximizer import EACH, SCREENED, STARTS, Bounded, _ranked, _screened, sobol
-from boca.surrogate import LEADING, Promise
+from boca.posterior import LEADING, Promise
 from boca.testing import Case
 
 PROBLEMS = {
@@ -65,7 +65,7 @@ def candidates(name, m=700, seed=1):
 @pytest.fixture
 def few_leading(monkeypatch):
     """Let 16 results bound what 80 say."""
-    monkeypatch.setattr("boca.surrogate.LEADING", 16)
+    monkeypatch.setattr("boca.posterior.LEADING", 16)
 
 
 class Watched:
@@ -265,7 +265,7 @@ def ranked_by_mean(fitted):
 def test_the_best_of_what_was_run_are_among_those_that_promise_most(name, monkeypatch):
     everything = model(name, 90)
     np.testing.assert_array_equal(everything.anchors(), ranked_by_mean(everything)[:5])
-    monkeypatch.setattr("boca.surrogate.PROMISING", 45)
+    monkeypatch.setattr("boca.posterior.PROMISING", 45)
     some = model(name, 90)
     np.testing.assert_array_equal(some.anchors(2), everything.anchors(2))
     assert len(some.anchors(90)) <= 45
@@ -277,7 +277,7 @@ def test_a_high_result_far_from_the_target_does_not_take_the_place_of_one_at_it(
     history = results(problem, 60)
     lifted = History([t if problem.is_target(t.z) else replace(t, z={"n": 0.0}, value=t.value + 50) for t in history])
     fitted = Surrogate().known(problem, lifted, known(problem) | {"h_z": [0.2]})
-    monkeypatch.setattr("boca.surrogate.PROMISING", 20)
+    monkeypatch.setattr("boca.posterior.PROMISING", 20)
     best = problem.space.from_unit(fitted.anchors(1)[0])
     assert best in [t.x for t in lifted if problem.is_target(t.z)]
 
@@ -317,7 +317,7 @@ def test_the_maximiser_finds_the_same_with_and_without_bounds(name, formula, mon
     space, fitted = PROBLEMS[name].space, model(name)
     promise = Promise(fitted, FORMULAS[formula])
     plain = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
-    monkeypatch.setattr("boca.surrogate.LEADING", 16)
+    monkeypatch.setattr("boca.posterior.LEADING", 16)
     bounded = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
     np.testing.assert_allclose(promise.value(bounded[:1]), promise.value(plain[:1]), rtol=1e-6, atol=1e-6)
     assert len(bounded) <= len(plain)
@@ -336,5 +336,5 @@ def test_a_whole_suggestion_is_as_good_with_bounds_as_without(monkeypatch):
         return made.why["ucb"]
 
     plain = bound()
-    monkeypatch.setattr("boca.surrogate.LEADING", 16)
+    monkeypatch.setattr("boca.posterior.LEADING", 16)
     assert math.isclose(bound(), plain, rel_tol=1e-6)

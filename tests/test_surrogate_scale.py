@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import boca
-from boca import History, Trial, surrogate, testing
+from boca import History, Trial, posterior, surrogate, testing
 from boca.encoding import Encoding
 from boca.gp import fit as gp_fit
-from boca.surrogate import ACTIVE, EXACT, FITTED, Data, Model, Surrogate, collect, last_fit
+from boca.posterior import ACTIVE, EXACT, Data, Model, collect
+from boca.surrogate import FITTED, Surrogate, last_fit
 from boca.testing import CASES, CHECKS
 
 BY_NAME = {case.name: case for case in CASES}
@@ -23,8 +24,9 @@ RANDOM = np.random.default_rng
 @pytest.fixture
 def small(monkeypatch):
     """Results are many from 60 on; so whole studies of many take seconds."""
-    for name, value in {"EXACT": 60, "ACTIVE": 40, "FITTED": 30, "LEADING": 12}.items():
-        monkeypatch.setattr(surrogate, name, value)
+    for name, value in {"EXACT": 60, "ACTIVE": 40, "LEADING": 12}.items():
+        monkeypatch.setattr(posterior, name, value)
+    monkeypatch.setattr(surrogate, "FITTED", 30)
 
 
 def laplace(a, b):
@@ -82,7 +84,7 @@ def test_the_best_at_the_target_are_active():
     fitted = model(BY_NAME["two-fidelities"], 150)
     data, width = fitted.data, fitted.encoding.x_width
     at_target = np.flatnonzero((data.X[:, width:] == fitted.encoding.target).all(axis=1))
-    best = at_target[np.argsort(-data.y[at_target])][: surrogate.ACTIVE // 2]
+    best = at_target[np.argsort(-data.y[at_target])][: posterior.ACTIVE // 2]
     rows = {row.tobytes() for row in fitted.gp.X}
     assert len(rows) == 40
     assert all(data.X[k].tobytes() in rows for k in best)
@@ -106,12 +108,12 @@ def test_without_any_result_at_the_target_the_others_are_active():
 @pytest.mark.usefixtures("small")
 def test_just_beyond_what_is_exact_the_model_is_close_to_the_exact_one(name, monkeypatch):
     """With an active set of nearly all, the approximation may not change a decision by more than its own doubt."""
-    monkeypatch.setattr(surrogate, "ACTIVE", 55)
+    monkeypatch.setattr(posterior, "ACTIVE", 55)
     case = BY_NAME[name]
     fitted = model(case, 61)
     U = case.problem.space.snap(RANDOM(2).random((200, len(case.problem.space))))
     mean, deviation = fitted.moments(U)
-    monkeypatch.setattr(surrogate, "EXACT", 61)
+    monkeypatch.setattr(posterior, "EXACT", 61)
     exact = replace(fitted)
     assert len(exact.gp.L) == 61
     exact_mean, exact_deviation = exact.moments(U)
@@ -139,7 +141,7 @@ def test_at_its_real_size_the_model_is_close_to_the_exact_one(monkeypatch):
     assert len(ours.gp.L) == ACTIVE
     U = RANDOM(4).random((500, 3))
     mean, deviation = ours.moments(U)
-    monkeypatch.setattr(surrogate, "EXACT", EXACT + 1)
+    monkeypatch.setattr(posterior, "EXACT", EXACT + 1)
     exact = replace(ours)
     assert len(exact.gp.L) == EXACT + 1
     exact_mean, exact_deviation = exact.moments(U)

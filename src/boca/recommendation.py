@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from boca.posterior import Model
 from boca.problem import Problem
 from boca.space import Point
-from boca.surrogate import Model, Surrogate
+from boca.surrogate import Surrogate
 from boca.trial import History, point_key
 
 

@@ -25,10 +25,11 @@ from boca.gp.fit import JITTER, Standardisation
 from boca.gp.kernels import BLOCK
 from boca.gp.model import GP
 from boca.maximizer import MAXIMIZERS
+from boca.posterior import Data
 from boca.problem import Budget
 from boca.strategies.base import ladder, on_levels
 from boca.strategies.mf_sko import Belief, Promise, autoregressive, log_likelihood, unpack
-from boca.surrogate import Data, Surrogate
+from boca.surrogate import Surrogate
 from boca.trial import History, Trial
 
 NUMBERS = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(-2.0, 2.0))

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from boca.encoding import Encoding
 from boca.errors import InvalidInput
 from boca.plots.study import Study
+from boca.posterior import Model
 from boca.render import option
 from boca.space import Choice, FloatArray, Int, Parameter, Point, Space
 from boca.strategies.boca import information_gap as gap_of
-from boca.surrogate import Model
 from boca.trial import Trial, sign
 
 Mask: TypeAlias = NDArray[np.bool_]

@@ -16,10 +16,11 @@ from boca import spec as specs
 from boca.books import Books
 from boca.errors import BocaError, InvalidInput
 from boca.optimizer import Optimizer
+from boca.posterior import Model
 from boca.problem import Capital, Problem
 from boca.recommendation import Recommendation, posterior, recommend
 from boca.run import Result
-from boca.surrogate import Model, Surrogate
+from boca.surrogate import Surrogate
 from boca.trial import History, Trial
 
 _NO_CODE = "The covariance of fidelities is code, which a storage does not keep: there is no model here."

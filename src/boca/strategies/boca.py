@@ -27,11 +27,12 @@ from boca import acquisition
 from boca.cost import Costs, costs
 from boca.errors import InvalidInput, instance_of, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer, scattered
+from boca.posterior import Model, Promise
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point, finite_number
 from boca.start import Design, Fidelities, random_start, start_query
 from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
-from boca.surrogate import Model, Promise, Surrogate
+from boca.surrogate import Surrogate
 from boca.trial import History, Suggestion
 
 _CHUNK = 64  # fidelities examined at a time, cheapest first: most decisions end in the first chunk

@@ -15,10 +15,11 @@ from boca import acquisition
 from boca.cost import costs
 from boca.errors import instance_of, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer
+from boca.posterior import Promise
 from boca.problem import Budget, Problem
 from boca.start import random_start
 from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
-from boca.surrogate import Promise, Surrogate
+from boca.surrogate import Surrogate
 from boca.trial import History, Suggestion
 
 

@@ -29,11 +29,12 @@ from boca import acquisition
 from boca.cost import Costs, costs
 from boca.errors import InvalidInput, instance_of, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer
+from boca.posterior import Model, Promise
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
 from boca.start import random_start, start_query
 from boca.strategies.base import STAND_IN, beta, check_fidelities, explain, free_or_stand_in, ladder, on_levels
-from boca.surrogate import OF_FIDELITIES, Model, Promise, Surrogate, is_outdated
+from boca.surrogate import OF_FIDELITIES, Surrogate, is_outdated
 from boca.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
 
 _ENOUGH = 3  # results that a level needs for hyper-parameters of its own

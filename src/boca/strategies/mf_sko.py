@@ -35,11 +35,12 @@ from boca.gp import linalg
 from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, standardise
 from boca.gp.kernels import Radial, blocks, squared_distances
 from boca.maximizer import MAXIMIZERS, Maximizer
+from boca.posterior import Data, collect, finite
 from boca.problem import Budget, Problem
 from boca.space import FloatArray, Point
 from boca.start import random_start, start_query
 from boca.strategies.base import STAND_IN, beta, check_fidelities, explain, free_or_stand_in, ladder, on_levels
-from boca.surrogate import OF_FIDELITIES, Data, Surrogate, collect, finite, is_flat
+from boca.surrogate import OF_FIDELITIES, Surrogate, is_flat
 from boca.trial import History, Suggestion, point_key, sign
 
 _SMALLEST_DIFFERENCE = 1e-6  # scale of a difference of two levels: they may agree far better than f_0 varies
