@@ -26,6 +26,7 @@ from boca.trial import History, sign
 FITTED = 500  # results from which hyper-parameters are learned, evenly from all: more change them little and cost n^3
 TRIED = 150  # the same for a use of the fidelities that is tried and mostly not taken
 GUARDED = 8  # results at the target, below which a test of the other fidelities is a toss of a coin
+EXTENDED = 2.0  # nats by which a jump and a trend must predict the results at the target better, before they are used
 RISING = 2.0  # nats by which noise that grows away from the target must be likelier, before it is believed
 _STEEPEST = 20.0  # rise of the noise, in standardised units: no result could be so bad
 _RISE_RATE = 2.0  # of the exponential prior on it
@@ -48,10 +49,10 @@ class Surrogate:
     """Refit after so many iterations; None: after n/15 new results, at least 1 and at most 25."""
     starts: int = 1
     """Random starts of every fit besides the warm one; with priors, one more every fourth refit and at the first."""
-    guard: float | None = 2.0
-    """Nats by which another use of the cheaper fidelities must predict the results at the target better, each left out
-    in turn, before it is taken: a model that lets the target jump and all x rise or fall together with the fidelity, or
-    no use at all.  None: they are always used as they are."""
+    guard: float | None = 0.25
+    """Nats by which the results at the target, each left out in turn, must be predicted better without the cheaper
+    fidelities before these are switched off; a model that lets the target jump, and all x rise or fall together with
+    the fidelity, is tried as well.  None: they are always used as they are."""
     rising_noise: bool = True
     """Let the noise grow with the distance from the target where results speak for it by two nats: a cheap query is
     often a noisy one, and one variance for all would take the target for as noisy."""
@@ -204,38 +205,37 @@ class Surrogate:
     ) -> dict[str, Any] | None:
         """Return how the cheaper fidelities are used, where not as they are: an explicit test of what they say.
 
-        Results at the target are predicted, each left out in turn: from all results as they are, from all with a jump
-        and a trend (`extended`), and from those at the target alone (`none`).  The second, which costs as
-        much as a refit, is tried where the third is not far worse than the first, and at every fourth refit.  What was
-        taken is kept until it is no longer better than all as they are.
+        Results at the target are predicted, each left out in turn.  First the model is chosen: as it is, or with a jump
+        and a trend, which cost as much as a refit to learn and are tried where cheaper results help little, and at
+        every fourth refit.  Then the same model, with the same hyper-parameters, predicts from the results at the
+        target alone: if that is better, the others are worse than useless.  What was taken is kept until it is no
+        longer better.
         """
         if self.guard is None or not problem.fidelity:
             return None
         standard = gp_fit.Standardisation(record["location"], record["scale"])
-        plain = self._encoding(problem)
+        encoding = self._encoding(problem)
         rise = float(record.get("rise", 0.0))
-        data = collect(plain, history, standard).with_rise(plain, rise).thinned(FITTED)
-        if not GUARDED <= np.sum(plain.is_target(data.X)) < len(data.y):
+        data = collect(encoding, history, standard).with_rise(encoding, rise).thinned(FITTED)
+        if not GUARDED <= np.sum(encoding.is_target(data.X)) < len(data.y):
             return None
-        together = self._left_out(plain, data, np.array(record["theta"]))
-        uses = [self._fitted("none", plain, data.at_target(plain), record, previous)]
-        is_due = previous is not None or uses[0]["nats"] > together - self.guard or record["count"] % 4 == 0
-        if is_due and self.fidelity_kernel is None:
+        kept = None if previous is None else previous["kind"]
+        use, together, harm = None, *self._with_and_without(encoding, data, np.array(record["theta"]))
+        if self.fidelity_kernel is None and (kept is not None or harm > -EXTENDED or record["count"] % 4 == 0):
             extended = self._encoding(problem, is_extended=True)
             wider = collect(extended, history, standard).with_rise(extended, rise).thinned(FITTED)
-            uses.append(self._fitted("extended", extended, wider, record, previous))
-        for use in uses:
-            use["nats"] -= together
-        best = max(uses, key=lambda use: float(use["nats"]))
-        if best["nats"] > self.guard:
-            return best
-        kept = [use for use in uses if previous is not None and use["kind"] == previous["kind"]]
-        return kept[0] if kept and kept[0]["nats"] > 0.0 else None
+            tried = self._fitted("extended", extended, wider, record, previous)
+            better, its_harm = self._with_and_without(extended, wider, np.array(tried["theta"]))
+            if better - together > (0.0 if kept == "extended" else EXTENDED):
+                use, harm = {**tried, "nats": better - together}, its_harm
+        if harm > (0.0 if kept == "none" else self.guard):
+            use = {**self._fitted("none", encoding, data.at_target(encoding), record, previous), "nats": harm}
+        return use
 
     def _fitted(
         self, kind: str, encoding: Encoding, data: Data, record: Mapping[str, Any], previous: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Return a use of the cheaper fidelities with what was learned for it, and how well it predicts the target."""
+        """Return a use of the cheaper fidelities with what was learned for it."""
         prior = encoding.prior(informative=self.priors)
         is_kept = previous is not None and previous["kind"] == kind
         first = previous["theta"] if previous is not None and is_kept else record["theta"]
@@ -243,7 +243,16 @@ class Surrogate:
         mean = None if self.mean == "gls" else 0.0
         some = data if is_kept else data.thinned(TRIED)
         theta = gp_fit.fit(encoding.kernel, some.X, some.y, prior=prior, starts=[first], noise=some.noise, mean=mean)
-        return {"kind": kind, "theta": theta.tolist(), "nats": self._left_out(encoding, data, theta)}
+        return {"kind": kind, "theta": theta.tolist()}
+
+    def _with_and_without(self, encoding: Encoding, data: Data, theta: FloatArray) -> tuple[float, float]:
+        """Return the log density of the results at the target, and how much higher it is without all others.
+
+        Each is left out in turn.  Nothing but the results differs: hyper-parameters learned from a few results predict
+        these few too well, and a comparison with such would find fault with anything.
+        """
+        together = self._left_out(encoding, data, theta)
+        return together, self._left_out(encoding, data.at_target(encoding), theta) - together
 
     def _left_out(self, encoding: Encoding, data: Data, theta: FloatArray) -> float:
         """Return the log density of the results at the target, each given all others of these data."""
