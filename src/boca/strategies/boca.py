@@ -81,8 +81,8 @@ class Boca:
     information_per_cost: bool = True
     """Take z only if it tells as much about f(x) for its money as the target does."""
     learn_maximum: bool = True
-    """Of the x that no improvement chooses, take every other where a query tells most about the value of the maximum,
-    not where the bound is highest: with many variables or little noise, bounds explore for long."""
+    """Choose x in every other iteration where a query tells most about the value of the maximum, not where the bound
+    is highest: with many variables or little noise, bounds explore for long."""
     improve_at_target: bool = True
     """Every other target query maximises log EI in the unshrunk model: bounds explore, improvement exploits."""
     reserve_last: bool = True
@@ -234,8 +234,7 @@ class Decision:
         at_target = [problem.is_target(trial.z) for trial in history.chosen]
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
-        improved = (self.target_queries + 1) // 2 if strategy.improve_at_target else 0
-        is_turn = strategy.learn_maximum and strategy.hyperparameters is None and (self.t - improved) % 2 == 0
+        is_turn = strategy.learn_maximum and strategy.hyperparameters is None and self.t % 2 == 0
         self.aim: Literal["ucb", "max_value"] = "max_value" if is_turn else "ucb"
         self.c = adapted_c(strategy.first_c, at_target)
         self.beta = (
