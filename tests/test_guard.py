@@ -12,7 +12,7 @@ from boca.errors import InvalidInput
 from boca.gp import fit as gp_fit
 from boca.gp.kernels import Kernel, Radial
 from boca.gp.model import GP
-from boca.surrogate import GUARDED, last_fit
+from boca.surrogate import GUARDED
 
 SPACE, FIDELITY = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0))
 PROBLEM = Problem(SPACE, FIDELITY, cost=lambda z: 0.05 + 0.95 * z["z"] ** 2)
@@ -84,7 +84,7 @@ def test_while_fidelities_are_off_every_query_goes_to_the_target():
     is_off = [trial.why.get("guard") is not None for trial in asked]
     assert is_off[0]
     assert all(trial.z == PROBLEM.target for trial, off in zip(asked, is_off, strict=True) if off)
-    assert {"ucb", "log_ei"} <= {t.why["acquisition"] for t, off in zip(asked, is_off, strict=True) if off}
+    assert {"max_value", "log_ei"} <= {t.why["acquisition"] for t, off in zip(asked, is_off, strict=True) if off}
     sentences = [t.why["reason"] for t, off in zip(asked, is_off, strict=True) if off]
     assert all("switched off" in sentence for sentence in sentences)
 
@@ -226,19 +226,13 @@ def test_a_guard_is_a_number_of_nats(guard):
 
 @pytest.mark.parametrize("name", ["branin", "hartmann3"])
 def test_useful_fidelities_stay_on(name):
-    """A false alarm may come once in ten runs, for a few decisions; it does not stay."""
-    alarms = 0
     for seed in range(3):
         bench = problems.get(name, seed=seed)
         optimizer, rng = Optimizer(bench.problem, budget=targets(25), seed=seed), np.random.default_rng(seed)
         while (trial := optimizer.ask()) is not None:
             optimizer.tell(trial, bench.observe(trial.x, trial.z, rng))
-        guarded = sum("guard" in trial.why for trial in optimizer.history)
-        assert guarded <= 0.1 * len(optimizer.history)
-        alarms += guarded > 0
-        assert last_fit(optimizer.history).get("use", {"kind": "all"})["kind"] != "none"
+        assert not any("guard" in trial.why for trial in optimizer.history)
         assert sum(bench.problem.is_target(trial.z) for trial in optimizer.history) >= GUARDED
-    assert alarms <= 1
 
 
 @pytest.mark.slow

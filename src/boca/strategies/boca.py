@@ -234,7 +234,10 @@ class Decision:
         at_target = [problem.is_target(trial.z) for trial in history.chosen]
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
-        is_turn = strategy.learn_maximum and strategy.hyperparameters is None and self.t % 2 == 0
+        turn = self.t
+        if strategy.improve_at_target and not np.any(price.grid < price.target):
+            turn -= (self.target_queries + 1) // 2  # improvement takes every other one: the rest take turns
+        is_turn = strategy.learn_maximum and strategy.hyperparameters is None and turn % 2 == 0
         self.aim: Literal["ucb", "max_value"] = "max_value" if is_turn else "ucb"
         self.c = adapted_c(strategy.first_c, at_target)
         self.beta = (
