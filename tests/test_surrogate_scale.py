@@ -110,7 +110,7 @@ def test_just_beyond_what_is_exact_the_model_is_close_to_the_exact_one(name, mon
     """With an active set of nearly all, the approximation may not change a decision by more than its own doubt."""
     monkeypatch.setattr(posterior, "ACTIVE", 55)
     case = BY_NAME[name]
-    fitted = model(case, 61)
+    fitted = model(case, 61, guard=None)  # from all results
     U = case.problem.space.snap(RANDOM(2).random((200, len(case.problem.space))))
     mean, deviation = fitted.moments(U)
     monkeypatch.setattr(posterior, "EXACT", 61)
