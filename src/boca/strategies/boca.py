@@ -38,6 +38,7 @@ from boca.trial import History, Suggestion
 _CHUNK = 64  # fidelities examined at a time, cheapest first: most decisions end in the first chunk
 _WINDOW = 20  # iterations between two updates of c
 _C_RANGE = (0.1, 20.0)
+_MOSTLY = 0.75  # share of iterations at the target from which on improvement would leave one way of choosing x no turn
 _MAXIMA = 10  # values of the maximum over which information about it is averaged
 _SCATTERED = 256  # points from which they are drawn
 _EXACT = 64  # of these, the highest, whose deviations are exact also where results are many
@@ -235,7 +236,7 @@ class Decision:
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
         turn = self.t
-        if strategy.improve_at_target and not np.any(price.grid < price.target):
+        if strategy.improve_at_target and self.target_queries >= _MOSTLY * len(at_target):
             turn -= (self.target_queries + 1) // 2  # improvement takes every other one: the rest take turns
         is_turn = strategy.learn_maximum and strategy.hyperparameters is None and turn % 2 == 0
         self.aim: Literal["ucb", "max_value"] = "max_value" if is_turn else "ucb"
