@@ -106,6 +106,11 @@ class Browser:
     def open(self, url):
         self.call("Page.navigate", url=url)
 
+    def forget(self):
+        """Forget everything that happened until now."""
+        self.heard("none")
+        self.events.clear()
+
     def value(self, expression):
         """Return the value of an expression on the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
