@@ -74,6 +74,16 @@ def test_a_model_with_fidelities_off_knows_the_target_alone():
     assert len(model.shrunk(2.0).data.y) == 20
 
 
+def test_a_model_of_the_target_alone_has_a_mean_of_its_own():
+    optimizer = brought(shifted, at_target=6, elsewhere=20)
+    model = Surrogate(mean="median", guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    alone = model.at_target()
+    told = [t.value for t in optimizer.history if PROBLEM.is_target(t.z)]
+    assert alone.value_as_told(alone.gp.m) == pytest.approx(np.median(told))
+    assert model.value_as_told(model.gp.m) < min(told)  # the others are far lower
+    assert (alone.kappa0, alone.eta2, *alone.h) == (model.kappa0, model.eta2, *model.h)
+
+
 def test_while_fidelities_are_off_every_query_goes_to_the_target():
     optimizer = brought(unrelated, at_target=20, elsewhere=40)
     asked = []
@@ -253,3 +263,31 @@ def test_the_loss_to_useless_fidelities_is_bounded():
             ends.append(max(objective(t.x) for t in optimizer.history if problem.is_target(t.z)))
         behind.append(ends[1] - ends[0])
     assert np.median(behind) < 1e-3
+
+
+@pytest.mark.slow
+def test_a_region_that_cheaper_fidelities_make_look_bad_is_found_all_the_same():
+    """Right where x > 1/2, at any fidelity; elsewhere cheap queries see a slope down to the left, and no maximum there.
+
+    Without doubts, the only queries at the target are where cheap ones are right, and nothing contradicts them.
+    """
+
+    def f(x):
+        return math.exp(-(((x - 0.2) / 0.16) ** 2)) + 0.6 * math.exp(-(((x - 0.8) / 0.1) ** 2))
+
+    def g(x, z):
+        return f(x) if x > 0.5 or z == 1.0 else z * f(x) + (1.0 - z) * 0.5 * (x - 0.5)
+
+    problem = Problem(Space(x=Float(0, 1)), Space(z=Float(0, 1)), cost=lambda z: 0.02 + 0.98 * z["z"] ** 2)
+    found = {}
+    for doubts in (True, False):
+        found[doubts] = 0
+        for seed in range(10):
+            strategy = Boca(doubt_fidelities=doubts)
+            optimizer = Optimizer(problem, budget=targets(25), strategy=strategy, seed=seed)
+            rng = np.random.default_rng(seed)
+            while (trial := optimizer.ask()) is not None:
+                optimizer.tell(trial, g(trial.x["x"], trial.z["z"]) + 0.02 * float(rng.standard_normal()))
+            found[doubts] += max(f(t.x["x"]) for t in optimizer.history if problem.is_target(t.z)) > 0.9
+    assert found[True] >= 9, found
+    assert found[False] < found[True]

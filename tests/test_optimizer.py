@@ -378,6 +378,43 @@ def test_the_default_spends_half_of_the_start_below_the_target_and_half_at_it(se
     assert 1.0 < math.fsum(t.cost for t, at in zip(start, at_target, strict=True) if not at) <= 2.0 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_the_default_takes_the_best_of_the_cheap_start_to_the_target(direction):
+    problem = Problem(SPACE, PROBLEM.fidelity, cost=lambda z: z["n"], direction=direction)
+    opt = optimizer(problem, targets(60), strategy=Boca(), seed=5)
+    opt.tell(opt.ask(), 0.5)
+    opt.fail(opt.ask(), "out of memory")  # charged, and no candidate
+    while (trial := opt.ask()).why["phase"] == "start":
+        opt.tell(trial, trial.x["a"] * (1.0 if problem.is_target(trial.z) else 3.0))
+    start = [t for t in opt.history if t.why["phase"] == "start"]
+    cheap = [t for t in start if t.state == "complete" and not problem.is_target(t.z)]
+    best_first = sorted(cheap, key=lambda t: t.value, reverse=direction == "maximize")
+    at_target = [t for t in start if problem.is_target(t.z)]
+    assert len(at_target) == 3 < len(cheap)
+    assert [t.x for t in at_target] == [t.x for t in best_first[:3]]
+    assert all("the best of the points" in t.why["reason"] for t in at_target)
+
+
+def test_a_start_without_results_takes_random_points_to_the_target():
+    opt = optimizer(budget=targets(40), strategy=Boca(), seed=5)
+    start = [t for t in opt.ask(30) if t.why["phase"] == "start"]
+    at_target = [t for t in start if PROBLEM.is_target(t.z)]
+    assert at_target
+    assert len({t.x["a"] for t in start}) == len(start)
+    assert all("a random point at the target fidelity" in t.why["reason"] for t in at_target)
+
+
+def test_a_start_takes_no_barred_point_to_the_target():
+    opt = optimizer(budget=targets(40), strategy=Boca(), seed=5)
+    opt.add({"a": 0.123}, {"n": 0.2}, 100.0)
+    for _ in range(3):
+        opt.enqueue({"a": 0.123}, {"n": 0.1})
+        opt.fail(opt.ask(), "no")
+    while (trial := opt.ask()).why["phase"] == "start":
+        opt.tell(trial, f(trial))
+        assert trial.x != {"a": 0.123}
+
+
 def test_a_start_that_cannot_buy_a_target_query_stays_below_it():
     opt = run(optimizer(budget=targets(9), strategy=Boca()))
     start = [t for t in opt.history if t.why["phase"] == "start"]

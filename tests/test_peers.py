@@ -339,6 +339,20 @@ def test_pairs_are_those_of_common_seeds(tmp_path, capsys):
     assert row[4:] == ["-1.00", "-1.00 ± 0.00", "-1.00 ± 0.00", "-1.00 ± 1.00"]
 
 
+def test_all_regrets_can_be_had_as_a_table(tmp_path, capsys):
+    for run in (
+        record("boca", 1, [None, 0.5, 0.9, 1.0]),
+        record("benchmarks.peers.optuna:GP", 0, [0.0, 0.1, 0.2, 0.8]),
+    ):
+        records.append(records.path_of(tmp_path, "toy", run["method"]), run)
+    assert peers.main(["csv", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "problem,method,seed,25 %,50 %,75 %,100 %",
+        "toy,boca,1,,0.5,0.1,0",
+        "toy,optuna:GP,0,1,0.9,0.8,0.2",
+    ]
+
+
 def test_a_run_at_the_target_alone_counts_where_the_target_is_the_same():
     names = [f"benchmarks.peers.problems:{name}" for name in ("late", "unrelated", "mixed")]
     below, alone = record("boca", 0, [None, 0.5], names[0]), record("random", 0, [0.1, 0.2], names[0])

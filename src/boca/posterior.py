@@ -111,6 +111,11 @@ class Model:
         h[: len(self.problem.space)] /= s
         return replace(self, h=h, shrink=self.shrink * s)
 
+    def at_target(self) -> Model:
+        """Return the model with the same hyper-parameters and the results at the target alone, and their own mean."""
+        data = self.data.at_target(self.encoding)
+        return replace(self, data=data, mean=None if self.mean is None else float(np.median(data.y)))
+
     @cached_property
     def gp(self) -> GP:
         """The posterior given all results, those tied most to the target first: the leading ones bound variances."""

@@ -1,4 +1,4 @@
-"""The start: queries at random until a tenth of the capital is gone, so that a model has something to learn from."""
+"""The start: queries at random, and the best of them at the target, until a tenth of the capital is gone."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from boca.cost import Costs, amount
 from boca.problem import Budget, Problem
 from boca.space import Choice, FloatArray, Point
-from boca.trial import History, Suggestion, barred, occupied, point_key
+from boca.trial import History, Suggestion, barred, occupied, point_key, sign
 
 Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or along one scrambled Sobol sequence, which leaves smaller holes."""
 
 Fidelities: TypeAlias = Literal["target", "uniform", "cheap"]
 """How z is drawn: always the target; anywhere; or "cheap", u^2 among those cheaper than the target until half of the
-share is gone, which buys many points, and at the target with the other half, which tells what they are worth.
-A list instead means a random member of it."""
+share is gone, which buys many points, and with the other half the best of these again at the target, which tells what
+they are worth.  A list instead means a random member of it."""
 
 AT_LEAST = 2
 _ATTEMPTS = 100
@@ -45,31 +45,51 @@ def random_start(
     z = _draw_z(problem, budget, rng, costs, fidelities)
     used = sum(amount(t, problem, costs) for t in history)
     share = budget.start * (1.0 + 1e-12)
+    best = None
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
-        z = dict(problem.target)
+        z, best = dict(problem.target), _best_elsewhere(problem, history)
     if len(history) >= AT_LEAST and history.complete and used + costs.of(z) > share:
         return None
-    return start_query(problem, history, rng, costs, z, design=design)
+    return start_query(problem, history, rng, costs, z, design=design, x=best)
 
 
 def start_query(
-    problem: Problem, history: History, rng: np.random.Generator, costs: Costs, z: Point, *, design: Design
+    problem: Problem,
+    history: History,
+    rng: np.random.Generator,
+    costs: Costs,
+    z: Point,
+    *,
+    design: Design,
+    x: Point | None = None,
 ) -> Suggestion:
-    """Return a random x at the given fidelity."""
+    """Return a query at the given fidelity: of the given x, or of a random one."""
+    query = f"Start, query {sum(t.phase == 'start' for t in history) + 1}"
     why: dict[str, Any] = {"phase": "start"}
     if design == "sobol":
         why["sobol"] = _sobol_seed(history, rng)
+    if x is not None:
+        reason = (
+            f"{query}: the best of the points not yet run at the target, to learn there what cheap queries are worth."
+        )
+        return Suggestion(x, z, {"reason": reason, **why})
     x, z = random_point(problem, history, rng, costs, z, sobol_seed=why.get("sobol"))
-    return Suggestion(x, z, {"reason": _reason(problem, history, costs, z), **why})
-
-
-def _reason(problem: Problem, history: History, costs: Costs, z: Point) -> str:
     where = "the target fidelity" if problem.is_target(z) else "a random fidelity"
     share = costs.of(z) / costs.target
-    return (
-        f"Start, query {sum(t.phase == 'start' for t in history) + 1}: a random point at {where} "
-        f"({share:.3g} of the target's cost), to give the model something to learn from."
+    reason = (
+        f"{query}: a random point at {where} ({share:.3g} of the target's cost), to give the model something to learn "
+        "from."
     )
+    return Suggestion(x, z, {"reason": reason, **why})
+
+
+def _best_elsewhere(problem: Problem, history: History) -> Point | None:
+    """Return the x with the best result of those that were never tried at the target; None where there is none."""
+    out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
+    better = sign(problem.direction)
+    elsewhere = (t for t in history.complete if point_key(t.x) not in out)
+    best = max(elsewhere, key=lambda t: better * (t.value or 0.0), default=None)
+    return None if best is None else dict(best.x)
 
 
 def random_point(

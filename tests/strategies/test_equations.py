@@ -541,9 +541,14 @@ def run(request):
 
 
 def decided(run, *, acquisition=None):
-    """Return the trials that a model chose, with those that it knew and those that were out."""
+    """Return the trials that a model chose, with those that it knew and those that were out.
+
+    Those for which cheaper fidelities were switched off know the target alone, and are left out.
+    """
     for trial in run.history:
         if trial.phase not in ("model", "final") or (acquisition and trial.why["acquisition"] not in acquisition):
+            continue
+        if "guard" in trial.why:
             continue
         told = sorted((t for t in run.history if t.told is not None and t.told < trial.asked), key=lambda t: t.told)
         out = [t for t in run.history if t.asked < trial.asked and (t.told is None or t.told > trial.asked)]
@@ -837,6 +842,48 @@ def test_no_point_improves_more_than_the_one_that_was_asked_for_its_improvement(
         u = (mu - best) / sigma
         improvement = sigma * (norm.pdf(u) + u * norm.cdf(u))
         assert improvement[0] >= np.max(improvement[1:]) * (1.0 - 1e-3) - 1e-9 * math.sqrt(replay.kappa0)
+
+
+def test_every_fourth_target_query_believes_the_results_at_the_target_alone(run):
+    """No point has a higher bound in the model of these results than the one that was asked."""
+    at_target = [t for t in run.history if t.phase == "model" and run.problem.is_target(t.z)]
+    is_doubt = [t.why["acquisition"] == "ucb_alone" for t in at_target]
+    assert is_doubt == [run.matern and i % 4 == 3 and "guard" not in t.why for i, t in enumerate(at_target)]
+    believes_the_target_alone(run)
+
+
+def test_where_most_queries_go_to_the_target_every_way_of_choosing_x_has_its_turn():
+    """Cheaper fidelities cost hardly less: bound and information take turns in what improvement and doubts leave."""
+    problem, g, _ = mixed()
+    problem = boca.Problem(
+        problem.space, problem.fidelity, cost=lambda z: 1.0 + 0.01 * z["level"], target=problem.target
+    )
+    optimizer, noise = boca.Optimizer(problem, budget=boca.targets(30), seed=0), np.random.default_rng(0)
+    while (trial := optimizer.ask()) is not None:
+        optimizer.tell(trial, g(trial.x, trial.z) + 0.05 * float(noise.standard_normal()))
+    chosen = [t for t in optimizer.history if t.phase == "model" and "guard" not in t.why]
+    kinds = [t.why["acquisition"] for t in chosen if problem.is_target(t.z)]
+    assert len(kinds) >= 0.75 * len(chosen)
+    assert {*kinds[0::2]} == {"log_ei"}
+    assert {*kinds[3::4]} == {"ucb_alone"}
+    assert {*kinds[1::4]} == {"ucb", "max_value"}
+    believes_the_target_alone(Run(problem, optimizer.history, matern=True, paper=False))
+
+
+def believes_the_target_alone(run):
+    """Check the doubts of a run against 300 random points, in the model of the results at the target."""
+    rng = np.random.default_rng(0)
+    space = run.problem.space
+    for trial, told, out in decided(run, acquisition=("ucb_alone",)):
+        alone, out_there = ([t for t in trials if run.problem.is_target(t.z)] for trials in (told, out))
+        replay = Replay(run, trial, alone, out_there)
+        replay.y[[t.value is None for t in alone]] = np.min(Replay(run, trial, told, out).y)  # the worst of all results
+        ones, K = np.ones(replay.n), replay.K[: replay.n, : replay.n]
+        replay.m = (ones @ np.linalg.solve(K, replay.y)) / (ones @ np.linalg.solve(K, ones))  # their own mean
+        xs = [trial.x] + [space.from_unit(u) for u in space.snap(rng.random((300, len(space))))]
+        points = [(x, run.problem.target) for x in xs]
+        bounds = replay.mean(points) + math.sqrt(trial.why["beta"]) * np.sqrt(replay.variances(points))
+        assert bounds[0] >= np.max(bounds[1:]) - 2e-3 * math.sqrt(replay.kappa0)
 
 
 def test_no_query_by_a_model_is_dearer_than_the_target(run):
