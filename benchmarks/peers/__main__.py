@@ -4,6 +4,7 @@
     python -m benchmarks.peers run --out peers-results --problem currin --seeds 3
     python -m benchmarks.peers table peers-results
     python -m benchmarks.peers paired peers-results --against benchmarks.peers.optuna:GP
+    python -m benchmarks.peers csv peers-results
 
 `boca bench run`, `boca bench table` and `boca bench figures` take the same names and the same directory.  A run that is
 stopped goes on where it was.  Slow methods get fewer seeds; they are the first ones of the others, so that pairs are
@@ -79,7 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     paired.add_argument("directory", type=Path, metavar="DIR")
     paired.add_argument("--method", default="boca", metavar="M", help="below zero it is better (default: %(default)s)")
     paired.add_argument("--against", required=True, metavar="M")
+    csv = commands.add_parser("csv", help="print the regrets of every run in a directory, a row each")
+    csv.add_argument("directory", type=Path, metavar="DIR")
     given = parser.parse_args(arguments)
+    if given.command == "csv":
+        print(compared.csv(records.load(given.directory)))
+        return 0
     if given.command != "run":
         runs = compared.shared(records.load(given.directory))
         is_table = given.command == "table"

@@ -1,4 +1,4 @@
-"""Finished runs of everybody as Markdown: a table a problem of regret, money and time, and two methods side by side.
+"""Finished runs of everybody: a table a problem of regret, money and time, two methods side by side, and all regrets.
 
 A peer is a method of this package; the others are the library's own.
 """
@@ -65,6 +65,17 @@ def paired(runs: Runs, method: str, other: str) -> str:
             name = short(problem).removeprefix("problems:")
             rows.append([name, str(len(common)), _medians(ours), _medians(theirs), *_log_ratios(ours, theirs)])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [heads, ["---"] * len(heads), *rows])
+
+
+def csv(runs: Runs) -> str:
+    """Return the regrets of every run, a row each: enough to pair somebody's own runs with, without these records."""
+    rows = [["problem", "method", "seed", *(f"{100 * share:g} %" for share in SHARES)]]
+    for problem in in_order(runs, problems.names()):
+        for method in in_order(runs[problem], tuple(methods.METHODS)):
+            for seed, run in sorted(runs[problem][method].items()):
+                numbers = ("" if value is None else f"{value:.4g}" for value in regrets(run))
+                rows.append([short(problem), short(method), str(seed), *numbers])
+    return "\n".join(map(",".join, rows))
 
 
 def _medians(regrets: Sequence[Sequence[float | None]]) -> str:
