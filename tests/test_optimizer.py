@@ -404,6 +404,18 @@ def test_a_start_without_results_takes_random_points_to_the_target():
     assert all("a random point at the target fidelity" in t.why["reason"] for t in at_target)
 
 
+def test_a_start_with_one_cheap_point_takes_another_to_the_target():
+    """The best of one is no choice: a start has two points at least."""
+    problem = Problem(SPACE, PROBLEM.fidelity, cost=lambda z: 0.9 + 0.1 * z["n"])
+    opt = optimizer(problem, targets(20), strategy=Boca(), seed=5)
+    while (trial := opt.ask()).why["phase"] == "start":
+        opt.tell(trial, f(trial))
+    start = [t for t in opt.history if t.why["phase"] == "start"]
+    assert [problem.is_target(t.z) for t in start] == [False, True]
+    assert start[0].x != start[1].x
+    assert "a random point at the target fidelity" in start[1].why["reason"]
+
+
 def test_a_start_takes_no_barred_point_to_the_target():
     opt = optimizer(budget=targets(40), strategy=Boca(), seed=5)
     opt.add({"a": 0.123}, {"n": 0.2}, 100.0)

@@ -343,6 +343,7 @@ def test_all_regrets_can_be_had_as_a_table(tmp_path, capsys):
     for run in (
         record("boca", 1, [None, 0.5, 0.9, 1.0]),
         record("benchmarks.peers.optuna:GP", 0, [0.0, 0.1, 0.2, 0.8]),
+        {**record("random", 0, [0.0, 0.1, 0.2, 0.8]), "optimum": None},  # nobody knows its regret
     ):
         records.append(records.path_of(tmp_path, "toy", run["method"]), run)
     assert peers.main(["csv", str(tmp_path)]) == 0

@@ -68,13 +68,14 @@ def paired(runs: Runs, method: str, other: str) -> str:
 
 
 def csv(runs: Runs) -> str:
-    """Return the regrets of every run, a row each: enough to pair somebody's own runs with, without these records."""
+    """Return the regrets of every run, a row each, where the optimum is known: pairs for somebody's own runs."""
     rows = [["problem", "method", "seed", *(f"{100 * share:g} %" for share in SHARES)]]
     for problem in in_order(runs, problems.names()):
         for method in in_order(runs[problem], tuple(methods.METHODS)):
             for seed, run in sorted(runs[problem][method].items()):
-                numbers = ("" if value is None else f"{value:.4g}" for value in regrets(run))
-                rows.append([short(problem), short(method), str(seed), *numbers])
+                if run["optimum"] is not None:
+                    numbers = ("" if value is None else f"{value:.4g}" for value in regrets(run))
+                    rows.append([short(problem), short(method), str(seed), *numbers])
     return "\n".join(map(",".join, rows))
 
 

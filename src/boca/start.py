@@ -10,7 +10,7 @@ import numpy as np
 from boca.cost import Costs, amount
 from boca.problem import Budget, Problem
 from boca.space import Choice, FloatArray, Point
-from boca.trial import History, Suggestion, barred, occupied, point_key, sign
+from boca.trial import History, Suggestion, barred, best_of, occupied, point_key
 
 Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or along one scrambled Sobol sequence, which leaves smaller holes."""
@@ -84,12 +84,12 @@ def start_query(
 
 
 def _best_elsewhere(problem: Problem, history: History) -> Point | None:
-    """Return the x with the best result of those that were never tried at the target; None where there is none."""
-    out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
-    better = sign(problem.direction)
-    elsewhere = (t for t in history.complete if point_key(t.x) not in out)
-    best = max(elsewhere, key=lambda t: better * (t.value or 0.0), default=None)
-    return None if best is None else dict(best.x)
+    """Return the x with the best result of those never tried at the target; None where there are not two of them."""
+    ruled_out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
+    untried = [t for t in history.complete if point_key(t.x) not in ruled_out]
+    best = best_of(untried, problem.direction)
+    is_choice = len({point_key(t.x) for t in untried}) >= 2  # the best of one is as good as any, and teaches less
+    return dict(best.x) if best is not None and is_choice else None
 
 
 def random_point(

@@ -6,7 +6,7 @@ This is the one place where the direction of the optimisation is turned: `Histor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, overload
@@ -161,9 +161,7 @@ class History(Sequence[Trial]):
 
     def best(self, problem: Problem) -> Trial | None:
         """Return the best complete trial at the target, the earliest of equals; None before there is one."""
-        better = sign(problem.direction)
-        at_target = (t for t in self if t.state == "complete" and problem.is_target(t.z))
-        return max(at_target, key=lambda t: better * (t.value or 0.0), default=None)
+        return best_of((t for t in self if t.state == "complete" and problem.is_target(t.z)), problem.direction)
 
     def to_dataframe(self) -> Any:
         """Return a pandas table, one row a trial; x and z as columns `x.NAME`, `z.NAME`."""
@@ -177,6 +175,12 @@ class History(Sequence[Trial]):
 
 def _when_told(trial: Trial) -> int:
     return trial.number if trial.told is None else trial.told
+
+
+def best_of(complete: Iterable[Trial], direction: Direction) -> Trial | None:
+    """Return the one with the best value, the first of equals; None where there is none."""
+    better = sign(direction)
+    return max(complete, key=lambda t: better * (t.value or 0.0), default=None)
 
 
 def occupied(history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:

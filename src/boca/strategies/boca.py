@@ -157,7 +157,7 @@ class Boca:
             return self._final(problem, history, rng)
         if self.improve_at_target and problem.is_target(z) and decision.target_queries % 2 == 0:
             return self._improve(decision, model, rng, u, stands_in=stands_in)
-        if problem.is_target(z) and decision.target_queries % 4 == 3 and self.may_doubt(model):
+        if decision.may_doubt and problem.is_target(z) and decision.target_queries % 4 == 3:
             return self._doubt(decision, model, rng, u, stands_in=stands_in)
         reason = STAND_IN if stands_in else decision.sentence(z)
         return Suggestion(problem.space.from_unit(u), z, decision.why(u, z, reason=reason))
@@ -191,46 +191,41 @@ class Boca:
         self, decision: Decision, model: Model, rng: np.random.Generator, asked_at: FloatArray, *, stands_in: bool
     ) -> Suggestion:
         """Use the target query that the bound asked for where an improvement is likeliest."""
-        problem, history = decision.problem, decision.history
-        best = float(np.max(model.means(_queried_at_target(problem, history, model))))
+        best = float(np.max(model.means(_queried_at_target(decision.problem, decision.history, model))))
         promise = Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
-        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
-        u, z, is_elsewhere = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
+        unshrunk = Decision(self, decision.problem, decision.history, decision.price, model)
+        u, z, is_elsewhere = self._at_target(decision, promise, rng)
         reason = STAND_IN if stands_in or is_elsewhere else decision.sentence_of_improvement()
-        why = Decision(self, problem, history, decision.price, model).why(u, z, reason=reason)
-        why["acquisition"] = "log_ei"
-        why["fidelity_by"] = decision.asked(asked_at)
-        return Suggestion(problem.space.from_unit(u), z, why)
-
-    def may_doubt(self, model: Model) -> bool:
-        """Whether results away from the target have a say, and there are some at it to hold against them."""
-        alone = int(np.sum(model.encoding.is_target(model.data.X)))
-        return self.doubt_fidelities and self.hyperparameters is None and 0 < alone < len(model.data.y)
+        why = unshrunk.why(u, z, reason=reason) | decision.asked(asked_at, acquisition="log_ei")
+        return Suggestion(decision.problem.space.from_unit(u), z, why)
 
     def _doubt(
         self, decision: Decision, model: Model, rng: np.random.Generator, asked_at: FloatArray, *, stands_in: bool
     ) -> Suggestion:
         """Use a target query as a search of the target alone would."""
-        problem, history = decision.problem, decision.history
         alone = model.at_target().shrunk(decision.model.shrink)
         promise = Promise(alone, lambda mu, sigma: acquisition.ucb(mu, sigma, decision.beta))
-        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, alone.anchors())
-        u, z, is_elsewhere = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
+        u, z, is_elsewhere = self._at_target(decision, promise, rng)
         reason = STAND_IN if stands_in or is_elsewhere else decision.sentence_of_doubt()
-        why = decision.why(u, z, reason=reason)
-        why["acquisition"] = "ucb_alone"
-        why["fidelity_by"] = decision.asked(asked_at)
-        return Suggestion(problem.space.from_unit(u), z, why)
+        why = decision.why(u, z, reason=reason) | decision.asked(asked_at, acquisition="ucb_alone")
+        return Suggestion(decision.problem.space.from_unit(u), z, why)
+
+    def _at_target(
+        self, decision: Decision, promise: Promise, rng: np.random.Generator
+    ) -> tuple[FloatArray, Point, bool]:
+        """Return the free point at the target of the highest promise, and whether its fidelity only stands in."""
+        problem = decision.problem
+        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, promise.model.anchors())
+        return free_or_stand_in(problem, decision.history, ranked, lambda _: dict(problem.target))
 
     def _final(self, problem: Problem, history: History, rng: np.random.Generator) -> Suggestion:
         """Spend the reserve where the posterior mean is highest, after one more refit."""
         model = self._model(problem, history, rng, refit=True)
         promise = Promise(model, lambda mu, sigma: (mu, 1.0, 0.0))
-        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
-        u, z, stands_in = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
+        decision = Decision(self, problem, history, costs(problem, history), model)
+        u, z, stands_in = self._at_target(decision, promise, rng)
         last = "The last affordable target query, kept for the point that the model expects to be best."
-        reason = STAND_IN if stands_in else last
-        why = Decision(self, problem, history, costs(problem, history), model).why(u, z, reason=reason)
+        why = decision.why(u, z, reason=STAND_IN if stands_in else last)
         why |= {"phase": "final" if problem.is_target(z) else "model", "acquisition": "mean"}
         return Suggestion(problem.space.from_unit(u), z, why)
 
@@ -254,10 +249,11 @@ class Decision:
         at_target = [problem.is_target(trial.z) for trial in history.chosen]
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
+        self.may_doubt = strategy.doubt_fidelities and strategy.hyperparameters is None and self._are_there_two_sides()
         turn = self.t
         if strategy.improve_at_target and self.target_queries >= _MOSTLY * len(at_target):
             # improvement takes every other one, and doubts every fourth: the rest take turns
-            turn -= (self.target_queries + 1) // 2 + (self.target_queries // 4 if strategy.may_doubt(model) else 0)
+            turn -= (self.target_queries + 1) // 2 + (self.target_queries // 4 if self.may_doubt else 0)
         is_turn = strategy.learn_maximum and strategy.hyperparameters is None and turn % 2 == 0
         self.aim: Literal["ucb", "max_value"] = "max_value" if is_turn else "ucb"
         self.c = adapted_c(strategy.first_c, at_target)
@@ -268,6 +264,11 @@ class Decision:
         self.xi = information_gap(k, own, star)  # (m,)
         self.least_gap = float(np.max(self.xi)) / math.sqrt(self.beta)
         self.gamma = fidelity_threshold(model.kappa0, self.xi, price.grid / price.target, q=1.0 / (p + d + 2))
+
+    def _are_there_two_sides(self) -> bool:
+        """Whether results away from the target have a say, and there are some at it to hold against them."""
+        is_known_there = any(self.problem.is_target(trial.z) for trial in self.history.complete)
+        return is_known_there and not bool(np.all(self.model.encoding.is_target(self.model.data.X)))
 
     def rank(self, rng: np.random.Generator) -> FloatArray:  # (k, d)
         """Return points by their upper confidence bound, or by what they tell about the maximum, the best first."""
@@ -332,9 +333,10 @@ class Decision:
             **({} if self.model.guard is None else {"guard": self.model.guard}),
         )
 
-    def asked(self, u: FloatArray) -> dict[str, Any]:
-        """Return what asked for the target, where the query then goes to another x."""
-        return {"x": self.problem.space.from_unit(u), "shrink": self.model.shrink}
+    def asked(self, u: FloatArray, *, acquisition: str) -> dict[str, Any]:
+        """Return what is to be said where this decision asked for the target at u, and the query goes elsewhere."""
+        asked_by = {"x": self.problem.space.from_unit(u), "shrink": self.model.shrink}
+        return {"acquisition": acquisition, "fidelity_by": asked_by}
 
     def _gap_and_threshold(self, z: Point) -> tuple[float, float]:
         if self.problem.is_target(z):
