@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm, truncnorm
 
 import boca
-from boca.acquisition import drawn_maxima, log_ei, log_information, ucb
+from boca.acquisition import drawn_maxima, log_ei, log_information, log_noisy_ei, ucb
 from boca.posterior import Promise
 from boca.surrogate import Surrogate
 
@@ -115,6 +115,42 @@ def test_log_ei_does_not_depend_on_the_unit():
     plain = log_ei(mu, sigma, 0.25)[0]
     scaled = log_ei(1024.0 * mu, 1024.0 * sigma, 256.0)[0]
     np.testing.assert_allclose(scaled, plain + math.log(1024.0), rtol=1e-14)
+
+
+def test_the_improvement_over_one_draw_is_the_plain_one():
+    mu, sigma = np.linspace(-300.0, 5.0, 30), np.linspace(0.1, 2.0, 30)
+    plain, by_mu, by_sigma = log_ei(mu, sigma, 0.3)
+    value, by_mus, by_sigmas = log_noisy_ei(mu[:, None], sigma, np.array([0.3]))
+    np.testing.assert_allclose(value, plain, rtol=1e-14)
+    np.testing.assert_allclose(by_mus[:, 0], by_mu, rtol=1e-14)
+    np.testing.assert_allclose(by_sigmas, by_sigma, rtol=1e-14)
+
+
+def test_the_improvement_over_draws_is_the_mean_over_them():
+    rng = np.random.default_rng(0)
+    mu, sigma, best = rng.standard_normal((20, 5)), rng.uniform(0.1, 2.0, 20), rng.standard_normal(5)
+    value = log_noisy_ei(mu, sigma, best)[0]
+    u = (mu - best) / sigma[:, None]
+    plain = np.mean(sigma[:, None] * (norm.pdf(u) + u * norm.cdf(u)), axis=1)
+    np.testing.assert_allclose(value, np.log(plain), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("gap", [0.0, 3.0, 80.0, 2e3])
+def test_the_derivatives_of_the_improvement_over_draws_are_its_finite_differences(gap):
+    """Far below the best, one draw alone counts, and nothing underflows."""
+    rng = np.random.default_rng(1)
+    mu, sigma, best = rng.standard_normal((6, 4)) - gap, rng.uniform(0.5, 2.0, 6), rng.standard_normal(4)
+    value, by_mu, by_sigma = log_noisy_ei(mu, sigma, best)
+    assert np.all(np.isfinite(value))
+    assert np.all(by_mu >= 0.0)
+    assert np.all(by_sigma > 0.0)
+    step = 1e-4 / max(gap, 1.0)
+    for k in range(4):
+        move = step * np.eye(4)[k]
+        slope = (log_noisy_ei(mu + move, sigma, best)[0] - log_noisy_ei(mu - move, sigma, best)[0]) / (2 * step)
+        np.testing.assert_allclose(by_mu[:, k], slope, rtol=1e-4, atol=1e-4)
+    slope = (log_noisy_ei(mu, sigma + step, best)[0] - log_noisy_ei(mu, sigma - step, best)[0]) / (2 * step)
+    np.testing.assert_allclose(by_sigma, slope, rtol=1e-4, atol=1e-4)
 
 
 def test_acquisitions_take_many_points_at_once_as_if_one_by_one():
@@ -244,6 +280,22 @@ def test_the_gradient_of_a_promise_is_its_finite_difference_and_zero_along_choic
     promise = Promise(model, FORMULAS[name])
     U = model.problem.space.snap(np.random.default_rng(3).uniform(0.05, 0.95, (20, 3)))
     _, gradient = promise.value_and_gradient(U)
+    step = 1e-5
+    for j in (0, 2):
+        move = step * np.eye(3)[j]
+        slope = (promise.value(U + move) - promise.value(U - move)) / (2 * step)
+        np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(gradient[:, 1], np.zeros(20))
+
+
+def test_the_promise_given_draws_has_their_moments_and_its_gradient_is_its_finite_difference(model):
+    rng = np.random.default_rng(4)
+    section, values = model.drawn(model.anchors(), rng.standard_normal((5, 8)))
+    highest = np.max(values, axis=0)
+    promise = Promise(model, lambda mu, sigma: log_noisy_ei(mu, sigma, highest), section)
+    U = model.problem.space.snap(rng.uniform(0.05, 0.95, (20, 3)))
+    value, gradient = promise.value_and_gradient(U)
+    np.testing.assert_allclose(promise.value(U), value, rtol=1e-6, atol=1e-6)
     step = 1e-5
     for j in (0, 2):
         move = step * np.eye(3)[j]

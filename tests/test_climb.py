@@ -331,10 +331,10 @@ def posterior(seed, d, formula, *, eta2):
     best = float(np.max(section.means(X)))
 
     def both(U):
-        mean, variance, d_mean, d_variance = section.moments_and_gradients(U)
+        mean, variance, chain = section.moments_and_chain(U)
         sigma = np.sqrt(variance)
         value, by_mu, by_sigma = formula(mean, sigma, best)
-        return value, np.expand_dims(by_mu, -1) * d_mean + (by_sigma / (2.0 * sigma))[:, None] * d_variance
+        return value, chain(by_mu, by_sigma / (2.0 * sigma))
 
     centre = X[int(np.argmax(y))]
     near = np.clip(centre + 10.0 ** rng.uniform(-3.0, -0.5, (64, 1)) * rng.standard_normal((64, d)), 0.0, 1.0)

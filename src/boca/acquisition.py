@@ -7,6 +7,7 @@
 
 Each returns its value with its derivatives by mu and by sigma, for the chain rule of whoever holds the model.
 
+[L19] Letham, Karrer, Ottoni, Bakshy: Constrained Bayesian Optimization with Noisy Experiments, Bayesian Analysis 2019.
 [M21] Moss, Leslie, Gonzalez, Rayson: GIBBON: General-purpose Information-Based Bayesian OptimisatioN, JMLR 2021.
 [W17] Wang, Jegelka: Max-value Entropy Search for Efficient Bayesian Optimization, ICML 2017.
 """
@@ -37,7 +38,7 @@ def ucb(mu: FloatArray, sigma: FloatArray, beta: float) -> Valued:
     return mu + root * sigma, 1.0, root
 
 
-def log_ei(mu: FloatArray, sigma: FloatArray, best: float) -> Valued:
+def log_ei(mu: FloatArray, sigma: FloatArray, best: FloatArray | float) -> Valued:
     """Return the logarithm of the expected improvement over `best`; it has a slope where the plain one is zero.
 
     EI = sigma h(u) with h = phi + u Phi, and h = phi (1 + u e) with e = Phi / phi, a scaled complementary error
@@ -54,6 +55,20 @@ def log_ei(mu: FloatArray, sigma: FloatArray, best: float) -> Valued:
     log_h = np.where(u > _CERTAIN, np.log(improving), np.log(ratio) - 0.5 * v * v - _LOG_SQRT_2PI)
     by_mu = np.where(u > _CERTAIN, 1.0 / improving, e / ratio)
     return np.log(sigma) + log_h, by_mu / sigma, 1.0 / ratio / sigma
+
+
+def log_noisy_ei(mu: FloatArray, sigma: FloatArray, best: FloatArray) -> Valued:  # mu (m, k), best (k,) -> (m,)
+    """Return the logarithm of the expected improvement over draws of what f is where it was queried.  [L19]
+
+    `mu` and `sigma` are the moments given each draw, `best` the highest value of each.  Derivatives by mu are (m, k).
+    """
+    value, by_mu, by_sigma = log_ei(mu, sigma[:, None], best)
+    highest = np.max(value, axis=1, keepdims=True)
+    share = np.exp(value - highest)
+    total = np.sum(share, axis=1, keepdims=True)
+    share /= total
+    mean = highest[:, 0] + np.log(total[:, 0] / len(best))
+    return mean, share * by_mu, np.sum(share * by_sigma, axis=1)
 
 
 def log_information(mu: FloatArray, sigma: FloatArray, eta2: float, maxima: FloatArray) -> Valued:

@@ -151,6 +151,12 @@ class Model:
         """The posterior of f = g(z*, .).  [K17, eq. 5]"""
         return Section(self.gp, self.encoding.x_width, self.encoding.target)
 
+    def drawn(self, U: FloatArray, normal: FloatArray) -> tuple[Section, FloatArray]:  # (a, d), (a, k)
+        """Return the posterior of f given draws of it at U, one a column of `normal`, and the draws (a, k)."""
+        x = self.encoding.x_features(U)
+        gp, values = self.gp.drawn(np.hstack([x, np.tile(self.encoding.target, (len(x), 1))]), normal)
+        return Section(gp, self.encoding.x_width, self.encoding.target), values
+
     def moments(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mu (m,), sigma (m,)
         mean, variance = self.section.moments(self.encoding.x_features(U))
         return mean, np.sqrt(variance)
@@ -253,23 +259,29 @@ class Promise:
     model: Model
     formula: Callable[[FloatArray, FloatArray], Valued]
     """Of mu and sigma."""
+    given: Section | None = None
+    """The posterior of f given more than the model knows, where it is not the model's own."""
+
+    @property
+    def _section(self) -> Section:
+        return self.model.section if self.given is None else self.given
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
-        return self.formula(*self.model.moments(U))[0]
+        return self._value(U, leading=None)
 
     def bound(self, U: FloatArray) -> FloatArray | None:  # (m, d) -> (m,)
         """Return the formula of mu and of a deviation that is too large: none of ours falls with it."""
-        if not self.model.is_large:
-            return None
-        mean, variance = self.model.section.moments(self.model.encoding.x_features(U), leading=LEADING)
+        return self._value(U, leading=LEADING) if self.model.is_large else None
+
+    def _value(self, U: FloatArray, *, leading: int | None) -> FloatArray:  # (m, d) -> (m,)
+        mean, variance = self._section.moments(self.model.encoding.x_features(U), leading=leading)
         return self.formula(mean, np.sqrt(variance))[0]
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
         encoding = self.model.encoding
-        mean, variance, d_mean, d_variance = self.model.section.moments_and_gradients(encoding.x_features(U))
+        mean, variance, chain = self._section.moments_and_chain(encoding.x_features(U))
         sigma = np.sqrt(variance)
         value, by_mu, by_sigma = self.formula(mean, sigma)
-        by_feature = np.expand_dims(by_mu, -1) * d_mean + (by_sigma / (2.0 * sigma))[:, None] * d_variance
         gradient = np.zeros_like(U)
-        gradient[:, encoding.x_numeric] = by_feature[:, : len(encoding.x_numeric)]
+        gradient[:, encoding.x_numeric] = chain(by_mu, by_sigma / (2.0 * sigma))[:, : len(encoding.x_numeric)]
         return value, gradient

@@ -9,7 +9,7 @@ import pytest
 
 import boca
 from boca.encoding import Encoding
-from boca.gp.kernels import BLOCK, CACHED, Custom, Kernel, Radial, blocks, covariance, squared_distances
+from boca.gp.kernels import BLOCK, CACHED, Custom, Kernel, Radial, blocks, covariance, lifted, squared_distances
 
 PHI = {
     "se": lambda r: math.exp(-r * r / 2.0),
@@ -33,13 +33,13 @@ def rng():
 def test_squared_distances_are_those_of_every_pair(rng):
     A, B = rng.standard_normal((6, 4)), rng.standard_normal((9, 4))
     expected = np.array([[np.sum((a - b) ** 2) for b in B] for a in A])
-    np.testing.assert_allclose(squared_distances(A, B), expected, rtol=1e-12)
-    np.testing.assert_allclose(squared_distances(A, B, 5.0), 5.0 * expected, rtol=1e-12)
+    np.testing.assert_allclose(squared_distances(A, lifted(B)), expected, rtol=1e-12)
+    np.testing.assert_allclose(squared_distances(A, lifted(B), 5.0), 5.0 * expected, rtol=1e-12)
 
 
 def test_squared_distances_are_never_negative_and_vanish_on_equal_rows(rng):
     A = 1e3 * rng.standard_normal((200, 3))
-    s = squared_distances(A, A)
+    s = squared_distances(A, lifted(A))
     assert np.all(s >= 0.0)
     assert np.max(np.diagonal(s)) < 1e-8
 

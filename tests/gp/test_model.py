@@ -101,6 +101,42 @@ def test_the_covariance_of_a_point_with_itself_is_its_variance(name):
 
 
 @pytest.mark.parametrize("name", KERNELS)
+def test_values_are_drawn_from_the_joint_posterior(name):
+    """Unit vectors as normal draws show the factor: its square is the covariance."""
+    X, y = data(30)
+    A = queries(5, seed=5)
+    gp, reference = build(name, X, y), ByInverse(name, X)
+    _, values = gp.drawn(A, np.hstack([np.eye(5), np.zeros((5, 1))]))
+    np.testing.assert_allclose(values[:, 5], reference.mean(A, y, M), rtol=1e-9, atol=1e-10)
+    root = values[:, :5] - values[:, 5:]
+    np.testing.assert_allclose(root @ root.T, reference.covariance(A, A), rtol=1e-3, atol=2e-4 * ETA2)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_given_its_draws_a_process_is_one_that_has_observed_them(name):
+    X, y = data(30)
+    A, B = queries(5, seed=5), queries(12, seed=6)
+    gp, values = build(name, X, y).drawn(A, np.random.default_rng(7).standard_normal((5, 4)))
+    section = Section(gp, 3, np.empty(0)) if name in ("se", "matern52") else None
+    for k in range(4):
+        told = ByInverse(name, np.vstack([X, A]), diagonal=np.repeat([ETA2, 1e-4 * ETA2], [30, 5]))
+        mean = told.mean(B, np.concatenate([y, values[:, k]]), M)
+        np.testing.assert_allclose(gp.m + gp.alpha[:, k] @ told.k(gp.X, B), mean, rtol=1e-6, atol=1e-7)
+        if section is not None:
+            np.testing.assert_allclose(section.moments(B)[0][:, k], mean, rtol=1e-6, atol=1e-7)
+            variance = np.diagonal(told.covariance(B, B))
+            np.testing.assert_allclose(section.moments(B)[1], variance, rtol=1e-6, atol=1e-9)
+
+
+def test_draws_at_points_that_are_known_or_nearly_the_same_are_numbers():
+    X, y = data(20)
+    gp = build("matern52", X, y, eta2=0.0)
+    drawn, values = gp.drawn(np.vstack([X[:3], X[:1] + 1e-9]), np.random.default_rng(0).standard_normal((4, 6)))
+    np.testing.assert_allclose(values, np.tile(y[[0, 1, 2, 0]], (6, 1)).T, atol=1e-2)
+    assert np.all(np.isfinite(drawn.alpha))
+
+
+@pytest.mark.parametrize("name", KERNELS)
 def test_known_noise_of_single_observations_joins_the_diagonal(name):
     X, y = data(25)
     noise = np.random.default_rng(4).random(25)
@@ -386,7 +422,8 @@ def test_gradients_of_a_section_are_its_finite_differences(name):
     X, y = data(40)
     piece = section(name, build(name, X, y))
     F = np.random.default_rng(13).random((12, SECTIONS[name]))
-    mean, variance, d_mean, d_variance = piece.moments_and_gradients(F)
+    mean, variance, chain = piece.moments_and_chain(F)
+    d_mean, d_variance = chain(1.0, np.zeros(12)), chain(0.0, np.ones(12))
     np.testing.assert_allclose(mean, piece.moments(F)[0], rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(variance, piece.moments(F)[1], rtol=1e-7, atol=1e-10)
     step = 1e-5
@@ -405,7 +442,8 @@ def test_gradients_are_right_on_the_data_themselves_and_on_data_met_twice(name):
     X, y = np.vstack([X, X[:5]]), np.concatenate([y, y[:5] + 0.3])
     piece = section(name, build(name, X, y))
     F = X[:8, : SECTIONS[name]].copy()
-    _, _, d_mean, d_variance = piece.moments_and_gradients(F)
+    _, _, chain = piece.moments_and_chain(F)
+    d_mean, d_variance = chain(1.0, np.zeros(8)), chain(0.0, np.ones(8))
     assert np.all(np.isfinite(d_mean))
     step = 1e-5
     for j in range(SECTIONS[name]):
@@ -415,11 +453,32 @@ def test_gradients_are_right_on_the_data_themselves_and_on_data_met_twice(name):
         np.testing.assert_allclose(d_variance[:, j], (up[1] - down[1]) / (2 * step), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", SECTIONS)
+def test_gradients_given_draws_are_their_finite_differences(name):
+    X, y = data(30)
+    A = queries(4, seed=21)
+    gp, _ = build(name, X, y).drawn(A, np.random.default_rng(22).standard_normal((4, 3)))
+    piece = section(name, gp)
+    F = np.random.default_rng(23).random((9, SECTIONS[name]))
+    mean, _, chain = piece.moments_and_chain(F)
+    assert mean.shape == (9, 3)
+    np.testing.assert_allclose(mean, piece.moments(F)[0], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(mean, piece.means(F), rtol=1e-9, atol=1e-11)
+    by_mean, by_variance = np.random.default_rng(24).standard_normal((9, 3)), np.random.default_rng(25).random(9)
+    gradient = chain(by_mean, by_variance)
+    step = 1e-5
+    for j in range(SECTIONS[name]):
+        move = step * np.eye(SECTIONS[name])[j]
+        up, down = piece.moments(F + move), piece.moments(F - move)
+        slope = (by_mean * (up[0] - down[0])).sum(axis=1) + by_variance * (up[1] - down[1])
+        np.testing.assert_allclose(gradient[:, j], slope / (2 * step), rtol=1e-4, atol=1e-5)
+
+
 def test_the_variance_is_level_at_the_only_observation():
     piece = Section(build("matern52", np.full((1, 3), 0.5), np.array([1.0])), 3, np.empty(0))
-    _, _, d_mean, d_variance = piece.moments_and_gradients(np.full((1, 3), 0.5))
-    np.testing.assert_array_equal(d_mean, np.zeros((1, 3)))
-    np.testing.assert_array_equal(d_variance, np.zeros((1, 3)))
+    _, _, chain = piece.moments_and_chain(np.full((1, 3), 0.5))
+    np.testing.assert_array_equal(chain(1.0, np.zeros(1)), np.zeros((1, 3)))
+    np.testing.assert_array_equal(chain(0.0, np.ones(1)), np.zeros((1, 3)))
 
 
 def test_the_prior_variance_of_a_section_is_that_of_its_kernel():

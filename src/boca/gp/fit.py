@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from boca.gp import linalg
-from boca.gp.kernels import FloatArray, Kernel, blocks
+from boca.gp.kernels import FloatArray, Kernel, blocks, lifted
 from boca.gp.model import GP, gls_mean
 
 JITTER = 1e-8  # of kappa0, always added: it costs nothing beside a noise of 1e-6 and saves the ladder
@@ -120,13 +120,13 @@ def log_likelihood(
     """
     n = len(y)
     kappa0, h, diagonal = unpack(theta, kernel)
-    scaled = [r.scaled(h, X) for r in kernel.radial]
+    pairs = [(a, lifted(a)) for a in (r.scaled(h, X) for r in kernel.radial)]
     phi = None if kernel.trend is None else kernel.trend.features(X)
     K = np.empty((n, n), order="F")
     products, slopes = [], []
     for i, j in blocks(n, n):
         g: list[FloatArray | float] = []
-        C = kernel.product(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:], slopes=g)
+        C = kernel.product(h, [(a[i:j], b[i:]) for a, b in pairs], X[i:j], X[i:], slopes=g)
         C *= kappa0
         K.T[i:j, i:] = C
         if kernel.trend is not None and phi is not None:
@@ -158,7 +158,7 @@ def log_likelihood(
         by_kappa0 += float(W.sum())
         if kernel.jump is not None:
             gradient[1 + kernel.jump.strength + 1] -= float(W[kernel.jump.apart(X[i:j], X[i:])].sum())
-        for radial, a, slope in zip(kernel.radial, scaled, g, strict=True):
+        for radial, (a, _), slope in zip(kernel.radial, pairs, g, strict=True):
             M = W * slope
             # sum_rc M_rc (a_r - a_c)^2 from sums and one product: no n x n array a dimension
             rows, columns = a[i:j], a[i:]

@@ -31,18 +31,25 @@ BLOCK = 128  # rows of a block, where so many fit ...
 CACHED = 2**16  # ... with so many numbers in all: half a megabyte
 
 
-def squared_distances(A: FloatArray, B: FloatArray, unit: float = 1.0) -> FloatArray:  # (n, D), (m, D) -> (n, m)
-    """Return unit |a - b|^2 for all pairs, as the products of (-2a, |a|^2, 1) and (b, 1, |b|^2): one pass, not four."""
+def lifted(B: FloatArray) -> FloatArray:  # (m, D) -> (m, D + 2)
+    """Return the rows (b, 1, |b|^2): what a matrix of distances to many points needs of them, computed once."""
+    D = B.shape[1]
+    L = np.empty((len(B), D + 2))
+    L[:, :D] = B
+    L[:, D] = 1.0
+    np.einsum("ij,ij->i", B, B, out=L[:, D + 1])
+    return L
+
+
+def squared_distances(A: FloatArray, B: FloatArray, unit: float = 1.0) -> FloatArray:  # (n, D), (m, D + 2) -> (n, m)
+    """Return unit |a - b|^2 for all pairs with lifted b, as the product with (-2a, |a|^2, 1): one pass, not four."""
     D = A.shape[1]
-    left, right = np.empty((len(A), D + 2)), np.empty((len(B), D + 2))
-    np.multiply(A, -2.0, out=left[:, :D])
+    left = np.empty((len(A), D + 2))
+    np.multiply(A, -2.0 * unit, out=left[:, :D])
     np.einsum("ij,ij->i", A, A, out=left[:, D])
-    left[:, D + 1] = 1.0
-    left *= unit
-    right[:, :D] = B
-    right[:, D] = 1.0
-    np.einsum("ij,ij->i", B, B, out=right[:, D + 1])
-    s: FloatArray = left @ right.T
+    left[:, D] *= unit
+    left[:, D + 1] = unit
+    s: FloatArray = left @ B.T
     return np.maximum(s, 0.0, out=s)
 
 
@@ -166,7 +173,7 @@ class Kernel:
         return (self.jump is not None) + (self.trend is not None)
 
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
-        scaled = [(r.scaled(h, A), r.scaled(h, B)) for r in self.radial]
+        scaled = [(r.scaled(h, A), lifted(r.scaled(h, B))) for r in self.radial]
         C = self.product(h, scaled, A, B)
         if self.trend is not None:
             C += self.trend.value(h, A, B)
@@ -183,8 +190,8 @@ class Kernel:
     ) -> FloatArray:  # (n, m)
         """Return the kernel without its trend.
 
-        `scaled` are the columns of A and B that belong to each radial factor, in bandwidths.  Into `slopes`, where it
-        is given, goes d log(phi) / d r^2 of every radial factor, (n, m) or a number.
+        `scaled` are the columns of A and B that belong to each radial factor, in bandwidths, those of B lifted.  Into
+        `slopes`, where it is given, goes d log(phi) / d r^2 of every radial factor, (n, m) or a number.
         """
         exponent: FloatArray | None = None
         C: FloatArray | None = None
@@ -226,9 +233,9 @@ def covariance(
     """Return kappa0 C + diag(diagonal): its lower triangle alone is filled, which is all that a factor reads."""
     n = len(X)
     K = np.empty((n, n), order="F")
-    scaled = [r.scaled(h, X) for r in kernel.radial]
+    pairs = [(a, lifted(a)) for a in (r.scaled(h, X) for r in kernel.radial)]
     for i, j in blocks(n, n):
-        C = kernel.product(h, [(a[i:j], a[i:]) for a in scaled], X[i:j], X[i:])
+        C = kernel.product(h, [(a[i:j], b[i:]) for a, b in pairs], X[i:j], X[i:])
         if kernel.trend is not None:
             C += kernel.trend.value(h, X[i:j], X[i:])
         np.multiply(C, kappa0, out=K.T[i:j, i:])

@@ -68,6 +68,13 @@ def unwhiten(L: FloatArray, B: FloatArray) -> FloatArray:  # (n, n), (n, m) -> (
     return np.asarray(dtrsm(1.0, L, B, lower=1, trans_a=1))
 
 
+def colour_transposed(L: FloatArray, b: FloatArray) -> FloatArray:  # (n, n), (n,) -> (n,)
+    """Return L' b."""
+    from scipy.linalg.blas import dtrmv
+
+    return np.asarray(dtrmv(L, b, lower=1, trans=1))
+
+
 def solve(L: FloatArray, B: FloatArray) -> FloatArray:  # (n, n), (n,) or (n, m) -> the same shape
     """Return K^-1 B."""
     from scipy.linalg.lapack import dpotrs

@@ -10,7 +10,7 @@
     noise    (n,)     further known variance of single observations
     m                 constant prior mean
     L        (n, n)   Cholesky factor of kappa0 C + diag(eta2 + noise)
-    alpha    (n,)     K^-1 (y - m)
+    alpha    (n,)     K^-1 (y - m); (n, k) for k draws of what f is at some points, which share all variances
 
 Nothing mutates: conditioning returns another GP.
 """
@@ -18,13 +18,20 @@ Nothing mutates: conditioning returns another GP.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from boca.gp import linalg
-from boca.gp.kernels import FloatArray, Kernel, blocks, covariance
+from boca.gp.kernels import FloatArray, Kernel, blocks, covariance, lifted
+
+Chain: TypeAlias = Callable[[FloatArray | float, FloatArray], FloatArray]
+"""From derivatives by mean, (m,) or (m, k), and by variance, (m,), to derivatives by inputs."""
+
+_KNOWN = 1e-4  # of eta2: the noise of values that were drawn; with none, two of them side by side would break a factor
 
 
 def gls_mean(L: FloatArray, y: FloatArray) -> float:
@@ -73,15 +80,26 @@ class GP:
         """
         if not len(A):
             return self
+        L = self._extended(A, self.eta2 + noise)
+        return replace(self, X=np.vstack([self.X, A]), L=L, alpha=np.concatenate([self.alpha, np.zeros(len(A))]))
+
+    def drawn(self, A: FloatArray, normal: FloatArray) -> tuple[GP, FloatArray]:  # A (a, D), normal (a, k)
+        """Return the GP given f at A, drawn from its posterior once for every column of `normal`, and the draws (a, k).
+
+        Draws differ in what f is at A, not in how well it is known.  In units of the factor they are `normal` itself.
+        """
+        n = len(self.X)
+        L = self._extended(A, _KNOWN * self.eta2)
+        told = np.repeat(linalg.colour_transposed(self.L, self.alpha)[:, None], normal.shape[1], axis=1)
+        values = self.posterior(A)[0][:, None] + np.tril(L[n:, n:]) @ normal
+        return replace(self, X=np.vstack([self.X, A]), L=L, alpha=linalg.unwhiten(L, np.vstack([told, normal]))), values
+
+    def _extended(self, A: FloatArray, noise: FloatArray | float) -> FloatArray:  # A (m, D), noise (m,)
+        """Return the factor with observations at A, which have this noise, after the others."""
         B = self.kappa0 * self.kernel.value(self.h, self.X, A)
         C = self.kappa0 * self.kernel.value(self.h, A, A)
-        C[np.diag_indices(len(A))] = self.kappa0 * self.kernel.diagonal(self.h, A) + self.eta2 + noise
-        return replace(
-            self,
-            X=np.vstack([self.X, A]),
-            L=linalg.extend(self.L, B, C),
-            alpha=np.concatenate([self.alpha, np.zeros(len(A))]),
-        )
+        C[np.diag_indices(len(A))] = self.kappa0 * self.kernel.diagonal(self.h, A) + noise
+        return linalg.extend(self.L, B, C)
 
     def posterior(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, D) -> mean (m,), variance (m,)
         """Return mean and variance of the latent function, without noise.  [K17, eq. 1]"""
@@ -146,36 +164,41 @@ class Section:
         return self.gp.kappa0 * float(self.gp.kernel.diagonal(self.gp.h, anchor)[0])
 
     @cached_property
-    def _scaled(self) -> list[FloatArray]:
-        return [r.scaled(self.gp.h, self.gp.X) for r in self._free_kernel.radial]
+    def _lifted(self) -> list[FloatArray]:  # (n, columns + 2) a radial factor
+        return [lifted(r.scaled(self.gp.h, self.gp.X)) for r in self._free_kernel.radial]
 
     @cached_property
-    def _weighted_alpha(self) -> FloatArray:
-        return self.gp.alpha * self._weights
+    def _scales(self) -> list[FloatArray]:  # (columns,) a radial factor
+        return [r.scale(self.gp.h) for r in self._free_kernel.radial]
 
-    def _correlations(
-        self, F: FloatArray, *, slopes: list[FloatArray | float] | None = None
-    ) -> FloatArray:  # (m, free) -> (m, n)
-        scaled = [(r.scaled(self.gp.h, F), X) for r, X in zip(self._free_kernel.radial, self._scaled, strict=True)]
-        return self._free_kernel.product(self.gp.h, scaled, F, self.gp.X, slopes=slopes)
+    def _scaled(self, F: FloatArray) -> list[FloatArray]:  # (m, free) -> (m, columns) a radial factor
+        return [F[:, r.where] / scale for r, scale in zip(self._free_kernel.radial, self._scales, strict=True)]
 
-    def means(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m,)
+    @cached_property
+    def _weighted_alpha(self) -> FloatArray:  # (n,) or (n, k)
+        return (self.gp.alpha.T * self._weights).T
+
+    def _correlations(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m, n)
+        pairs = list(zip(self._scaled(F), self._lifted, strict=True))
+        return self._free_kernel.product(self.gp.h, pairs, F, self.gp.X)
+
+    def means(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m,) or (m, k)
         """Return the posterior mean alone, which needs no triangular solve."""
-        mean = np.empty(len(F))
+        mean = np.empty((len(F), *self.gp.alpha.shape[1:]))
         for i, j in blocks(len(F), len(self.gp.X)):
             mean[i:j] = self.gp.m + self._correlations(F[i:j]) @ self._weighted_alpha
         return mean
 
     def moments(
         self, F: FloatArray, *, leading: int | None = None
-    ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> mean (m,), variance (m,)
+    ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> mean (m,) or (m, k), variance (m,)
         """Return mean and variance; the variance given the `leading` observations alone is never below that of all.
 
         A factor holds those of all its leading blocks, so such a bound costs nothing but its own, shorter solve.
         """
         L = self.gp.L if leading is None else np.asfortranarray(self.gp.L[:leading, :leading])
         k = len(L)
-        mean, explained = np.empty(len(F)), np.empty(len(F))
+        mean, explained = np.empty((len(F), *self.gp.alpha.shape[1:])), np.empty(len(F))
         for i, j in blocks(len(F), len(self.gp.X)):
             C = self._correlations(F[i:j])
             mean[i:j] = self.gp.m + C @ self._weighted_alpha
@@ -183,23 +206,25 @@ class Section:
             explained[i:j] = np.einsum("ij,ij->j", V, V)
         return mean, _positive(self.prior_variance - explained, self.gp.kappa0)
 
-    def moments_and_gradients(
-        self, F: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:  # mean, variance (m,), d mean, d variance (m, free)
-        """Return both moments with their derivatives by the free columns."""
+    def moments_and_chain(self, F: FloatArray) -> tuple[FloatArray, FloatArray, Chain]:  # (m, free)
+        """Return both moments, and the chain rule that leads from derivatives by them to those by the free columns."""
         slopes: list[FloatArray | float] = []
-        C = self._correlations(F, slopes=slopes)
+        pairs = list(zip(self._scaled(F), self._lifted, strict=True))
+        C = self._free_kernel.product(self.gp.h, pairs, F, self.gp.X, slopes=slopes)
         mean = self.gp.m + C @ self._weighted_alpha
         V = linalg.whiten(self.gp.L, (C * self._weights).T)
         variance = _positive(self.prior_variance - np.einsum("ij,ij->j", V, V), self.gp.kappa0)
-        Q = linalg.unwhiten(self.gp.L, V).T * (-2.0 * self._weights)  # (m, n), d variance / d correlations
-        gradients = np.zeros((2, *F.shape))
-        for radial, g, X in zip(self._free_kernel.radial, slopes, self._scaled, strict=True):
-            A = radial.scaled(self.gp.h, F)
-            columns = list(radial.columns)
-            per_scale = 2.0 / radial.scale(self.gp.h)
-            M = C * g
-            for gradient, weight in zip(gradients, (self._weighted_alpha, Q), strict=True):
-                G = M * weight  # by s, the squared distance
-                gradient[:, columns] = per_scale * (A * G.sum(axis=1)[:, None] - G @ X)
-        return mean, variance, gradients[0], gradients[1]
+
+        def chain(by_mean: FloatArray | float, by_variance: FloatArray) -> FloatArray:  # -> (m, free)
+            alpha = self._weighted_alpha.reshape(len(C.T), -1)
+            by_correlation = np.broadcast_to(by_mean, mean.shape).reshape(len(C), -1) @ alpha.T
+            by_correlation += linalg.unwhiten(self.gp.L, V).T * (-2.0 * by_variance[:, None] * self._weights)
+            by_correlation *= C
+            gradient = np.zeros_like(F)
+            for radial, scale, g, (A, X) in zip(self._free_kernel.radial, self._scales, slopes, pairs, strict=True):
+                G = (by_correlation * g) @ X  # by s, the squared distance, times x and times 1
+                k = len(scale)
+                gradient[:, radial.where] = (2.0 / scale) * (A * G[:, k : k + 1] - G[:, :k])
+            return gradient
+
+        return mean, variance, chain

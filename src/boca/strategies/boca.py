@@ -41,6 +41,8 @@ _C_RANGE = (0.1, 20.0)
 _MOSTLY = 0.75  # share of iterations at the target from which on improvement would leave one way of choosing x no turn
 _MAXIMA = 10  # values of the maximum over which information about it is averaged
 _SCATTERED = 256  # points from which they are drawn
+_INCUMBENTS = 16  # x at the target, the best by their means, of which f is drawn ...
+_DRAWS = 16  # ... so many times
 _EXACT = 64  # of these, the highest, whose deviations are exact also where results are many
 
 
@@ -86,6 +88,9 @@ class Boca:
     is highest: with many variables or little noise, bounds explore for long."""
     improve_at_target: bool = True
     """Every other target query maximises log EI in the unshrunk model: bounds explore, improvement exploits."""
+    improve_on_draws: bool = True
+    """Count every other one of these from draws of f where it was queried, not from the best mean: with noise, a point
+    beside the best one looks like an improvement over it for ever, since what errs at one errs at both."""
     doubt_fidelities: bool = True
     """Choose every fourth target query by the bound of the results at the target alone: where cheaper ones make a good
     region look bad, nothing else goes there to find out (17 of 120 runs ended far below the maximum, now 1)."""
@@ -127,6 +132,7 @@ class Boca:
             information_per_cost=False,
             learn_maximum=False,
             improve_at_target=False,
+            improve_on_draws=False,
             doubt_fidelities=False,
             reserve_last=False,
             theorem=theorem,
@@ -191,12 +197,14 @@ class Boca:
         self, decision: Decision, model: Model, rng: np.random.Generator, asked_at: FloatArray, *, stands_in: bool
     ) -> Suggestion:
         """Use the target query that the bound asked for where an improvement is likeliest."""
-        best = float(np.max(model.means(_queried_at_target(decision.problem, decision.history, model))))
-        promise = Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
+        queried = _queried_at_target(decision.problem, decision.history, model)
+        is_drawn = self.improve_on_draws and decision.target_queries % 4 == 2
+        promise = _over_draws(model, queried, rng) if is_drawn else _over_best(model, queried)
         unshrunk = Decision(self, decision.problem, decision.history, decision.price, model)
         u, z, is_elsewhere = self._at_target(decision, promise, rng)
         reason = STAND_IN if stands_in or is_elsewhere else decision.sentence_of_improvement()
-        why = unshrunk.why(u, z, reason=reason) | decision.asked(asked_at, acquisition="log_ei")
+        why = unshrunk.why(u, z, reason=reason)
+        why |= decision.asked(asked_at, acquisition="log_noisy_ei" if is_drawn else "log_ei")
         return Suggestion(decision.problem.space.from_unit(u), z, why)
 
     def _doubt(
@@ -234,6 +242,21 @@ def _queried_at_target(problem: Problem, history: History, model: Model) -> Floa
     """Return the x that were run at the target; all that were run, before there is one."""
     at_target = [t.x for t in history.finished if problem.is_target(t.z)]
     return problem.space.to_unit(at_target) if at_target else model.queried
+
+
+def _over_best(model: Model, queried: FloatArray) -> Promise:  # queried (k, d)
+    """Return the improvement over the highest mean at these x."""
+    best = float(np.max(model.means(queried)))
+    return Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
+
+
+def _over_draws(model: Model, queried: FloatArray, rng: np.random.Generator) -> Promise:  # queried (k, d)
+    """Return the improvement over what f may be at the best of these x, each draw of it believed in turn."""
+    x = np.unique(queried, axis=0)
+    best = x[np.argsort(-model.means(x), kind="stable")[:_INCUMBENTS]]
+    section, values = model.drawn(best, rng.standard_normal((len(best), _DRAWS)))
+    highest = np.max(values, axis=0)
+    return Promise(model, lambda mu, sigma: acquisition.log_noisy_ei(mu, sigma, highest), section)
 
 
 class Decision:

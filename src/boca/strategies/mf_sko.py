@@ -33,7 +33,7 @@ from boca.encoding import Encoding
 from boca.errors import InvalidInput, one_of
 from boca.gp import linalg
 from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, standardise
-from boca.gp.kernels import Radial, blocks, squared_distances
+from boca.gp.kernels import Radial, blocks, lifted, squared_distances
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.posterior import Data, collect, finite
 from boca.problem import Budget, Problem
@@ -174,7 +174,8 @@ def log_likelihood(
     terms = []
     for t, first in enumerate(np.searchsorted(level[order], np.arange(M))):
         a = radial.scaled(h[t], X[first:])
-        C = [kappa[t] * np.exp(-squared_distances(a[i:j], a[i:], 0.5)) for i, j in blocks(len(a), len(a))]
+        b = lifted(a)
+        C = [kappa[t] * np.exp(-squared_distances(a[i:j], b[i:], 0.5)) for i, j in blocks(len(a), len(a))]
         for (i, j), rows in zip(blocks(len(a), len(a)), C, strict=True):
             K.T[first + i : first + j, first + i :] += rows
         terms.append((first, a, C))
@@ -338,7 +339,7 @@ class Belief:
         K = eta2 * np.eye(len(F))
         for term, bandwidths in zip(B, h, strict=True):
             scaled = encoding.kernel.radial[0].scaled(bandwidths, F)
-            K += term[np.ix_(level, level)] * np.exp(-squared_distances(scaled, scaled, 0.5))
+            K += term[np.ix_(level, level)] * np.exp(-squared_distances(scaled, lifted(scaled), 0.5))
         if data.noise is not None:
             K[np.arange(n), np.arange(n)] += data.noise[order[:n]]
         L, jitter = linalg.factor(K[:n, :n], level=float(np.max(np.diagonal(B.sum(axis=0)))))
@@ -412,7 +413,7 @@ class _Term:
     weights: FloatArray  # (kinds, n - first), covariance with the level of every result
     radial: Radial
     h: FloatArray
-    scaled: FloatArray  # (n - first, D)
+    lifted: FloatArray  # (n - first, D + 2)
     L: FloatArray  # (n - first, n - first)
 
     @classmethod
@@ -428,13 +429,13 @@ class _Term:
             rows[:, belief.level[first:]],
             radial,
             h,
-            radial.scaled(h, belief.F[first:]),
+            lifted(radial.scaled(h, belief.F[first:])),
             np.asfortranarray(belief.L[first:, first:]),
         )
 
     def whitened(self, F: FloatArray) -> FloatArray:  # (q, D) -> (kinds, q, n - first)
         """Return L^-1 k of this term; the zeros before `first` stay zeros."""
-        E = np.exp(-squared_distances(self.radial.scaled(self.h, F), self.scaled, 0.5))
+        E = np.exp(-squared_distances(self.radial.scaled(self.h, F), self.lifted, 0.5))
         k = self.weights[:, None, :] * E
         return linalg.whiten(self.L, k.reshape(-1, k.shape[-1]).T).T.reshape(k.shape)
 
