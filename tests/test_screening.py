@@ -12,6 +12,7 @@ import boca
 from boca import Choice, Float, History, Int, Problem, Space, Surrogate, Trial, acquisition
 from boca.maximizer import EACH, SCREENED, STARTS, Bounded, _ranked, _screened, sobol
 from boca.posterior import LEADING, Promise
+from boca.strategies.boca import _over_draws
 from boca.testing import Case
 
 PROBLEMS = {
@@ -101,6 +102,19 @@ def test_a_bound_is_never_below_the_value(name, formula, out):
         np.testing.assert_allclose(bound, value, rtol=1e-12, atol=1e-12)
     else:
         assert np.mean(bound > value + 1e-3) > 0.5  # else it would bound nothing
+
+
+@pytest.mark.usefixtures("few_leading")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_bound_given_draws_is_never_below_the_value(name):
+    fitted = model(name, eta2=0.1)
+    promise, U = _over_draws(fitted, fitted.queried, np.random.default_rng(0)), candidates(name)
+    value, bound = promise.value(U), promise.bound(U)
+    assert np.all(bound >= value - 1e-9 * (1.0 + np.abs(value)))
+    assert np.mean(bound > value + 1e-3) > 0.5
+    best, values = _screened(promise, U)
+    np.testing.assert_array_equal(best[:EACH], U[np.argsort(-value, kind="stable")[:EACH]])
+    np.testing.assert_allclose(values[:EACH], np.sort(value)[::-1][:EACH], rtol=1e-9)
 
 
 def test_the_formulas_rise_with_the_deviation():
