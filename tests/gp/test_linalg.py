@@ -125,6 +125,15 @@ def test_what_lies_above_the_diagonal_of_a_factor_is_never_read(verb):
     np.testing.assert_array_equal(getattr(linalg, verb)(spoilt, *B), getattr(linalg, verb)(L, *B))
 
 
+@pytest.mark.parametrize("n", SIZES)
+def test_rewhiten_undoes_unwhiten_and_reads_the_factor_alone(n):
+    L, _ = linalg.factor(positive_definite(n, seed=11))
+    b = np.random.default_rng(12).standard_normal(n)
+    spoilt = np.asfortranarray(np.tril(L) + np.triu(np.full((n, n), np.nan), 1))
+    np.testing.assert_allclose(linalg.rewhiten(spoilt, b), np.tril(L).T @ b, rtol=1e-12)
+    np.testing.assert_allclose(linalg.rewhiten(L, linalg.unwhiten(L, b[:, None])[:, 0]), b, rtol=1e-9)
+
+
 def test_a_leading_block_of_a_factor_is_the_factor_of_the_leading_block():
     K = positive_definite(9, seed=11)
     L, _ = linalg.factor(K)

@@ -1,4 +1,4 @@
-"""The linear algebra behind six verbs: factor, extend, whiten, solve, invert, log-determinant.
+"""The linear algebra behind six verbs, factor, extend, whiten, solve, invert, log-determinant, and ways back.
 
 K  (n, n)  symmetric positive definite
 L  (n, n)  its lower Cholesky factor, in Fortran order; what lies above the diagonal is never read
@@ -68,8 +68,8 @@ def unwhiten(L: FloatArray, B: FloatArray) -> FloatArray:  # (n, n), (n, m) -> (
     return np.asarray(dtrsm(1.0, L, B, lower=1, trans_a=1))
 
 
-def colour_transposed(L: FloatArray, b: FloatArray) -> FloatArray:  # (n, n), (n,) -> (n,)
-    """Return L' b."""
+def rewhiten(L: FloatArray, b: FloatArray) -> FloatArray:  # (n, n), (n,) -> (n,)
+    """Return L' b: what `unwhiten` would make b of."""
     from scipy.linalg.blas import dtrmv
 
     return np.asarray(dtrmv(L, b, lower=1, trans=1))

@@ -90,9 +90,10 @@ class GP:
         """
         n = len(self.X)
         L = self._extended(A, _KNOWN * self.eta2)
-        told = np.repeat(linalg.colour_transposed(self.L, self.alpha)[:, None], normal.shape[1], axis=1)
+        told = np.repeat(linalg.rewhiten(self.L, self.alpha)[:, None], normal.shape[1], axis=1)
         values = self.posterior(A)[0][:, None] + np.tril(L[n:, n:]) @ normal
-        return replace(self, X=np.vstack([self.X, A]), L=L, alpha=linalg.unwhiten(L, np.vstack([told, normal]))), values
+        alpha = linalg.unwhiten(L, np.vstack([told, normal]))
+        return replace(self, X=np.vstack([self.X, A]), L=L, alpha=alpha), values
 
     def _extended(self, A: FloatArray, noise: FloatArray | float) -> FloatArray:  # A (m, D), noise (m,)
         """Return the factor with observations at A, which have this noise, after the others."""

@@ -41,9 +41,9 @@ _C_RANGE = (0.1, 20.0)
 _MOSTLY = 0.75  # share of iterations at the target from which on improvement would leave one way of choosing x no turn
 _MAXIMA = 10  # values of the maximum over which information about it is averaged
 _SCATTERED = 256  # points from which they are drawn
-_INCUMBENTS = 16  # x at the target, the best by their means, of which f is drawn ...
-_DRAWS = 16  # ... so many times
 _EXACT = 64  # of these, the highest, whose deviations are exact also where results are many
+_INCUMBENTS = 16  # x at the target, the best by their means, at which f is drawn ...
+_DRAWS = 16  # ... so many times
 
 
 @dataclass(frozen=True)
