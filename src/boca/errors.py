@@ -40,6 +40,14 @@ def instance_of(value: object, kind: type, what: str) -> None:
         raise InvalidInput(f"{what} must be a {kind.__name__}; got {value!r}.")
 
 
+def flags(settings: object, *names: str) -> None:
+    """Refuse a switch that is neither on nor off: a word such as "no" would count as on."""
+    for name in names:
+        value = getattr(settings, name)
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{name} must be True or False; got {value!r}.")
+
+
 def one_of(value: object, allowed: Iterable[object], what: str) -> None:
     """Refuse a misspelt option where it is written, not in the middle of a study."""
     options = list(allowed)

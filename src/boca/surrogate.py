@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from boca.encoding import Encoding, FidelityKernel
-from boca.errors import InvalidInput, one_of
+from boca.errors import InvalidInput, flags, one_of
 from boca.gp import fit as gp_fit
 from boca.gp.kernels import Profile
 from boca.posterior import Data, Model, collect
@@ -62,6 +62,7 @@ class Surrogate:
     def __post_init__(self) -> None:
         one_of(self.kernel, get_args(Profile), "kernel")
         one_of(self.mean, ("gls", "median"), "mean")
+        flags(self, "priors", "rising_noise")
         if self.guard is not None and not finite_number(self.guard, "guard") >= 0.0:
             raise InvalidInput(f"guard must be a number of nats, at least 0, or None; got {self.guard!r}.")
         object.__setattr__(self, "starts", whole_number(self.starts, "starts"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -190,6 +190,18 @@ def test_hyperparameters_that_cannot_be_meant_are_refused(change, message):
     strategy = boca.Boca(hyperparameters=known_process(case.problem) | change)
     with pytest.raises(InvalidInput, match=message):
         boca.Optimizer(case.problem, budget=boca.targets(10), strategy=strategy, seed=0)
+
+
+@pytest.mark.parametrize("settings", [boca.Boca, boca.Surrogate])
+def test_every_switch_is_on_or_off_and_nothing_else(settings):
+    """A word such as "no" would count as on."""
+    switches = [f.name for f in fields(settings) if isinstance(getattr(settings(), f.name), bool)]
+    assert len(switches) >= 2
+    for name in switches:
+        assert getattr(settings(**{name: False}), name) is False
+        for wrong in ("no", 0, None):
+            with pytest.raises(boca.BocaError, match=f"{name} must be True or False; got {wrong!r}"):
+                settings(**{name: wrong})
 
 
 @pytest.mark.parametrize(

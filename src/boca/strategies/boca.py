@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from boca import acquisition
 from boca.cost import Costs, costs
-from boca.errors import InvalidInput, instance_of, one_of
+from boca.errors import InvalidInput, flags, instance_of, one_of
 from boca.maximizer import MAXIMIZERS, Maximizer, scattered
 from boca.posterior import Model, Promise
 from boca.problem import Budget, Problem
@@ -103,6 +103,8 @@ class Boca:
 
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
+        flags(self, "information_per_cost", "learn_maximum", "improve_at_target", "improve_on_draws")
+        flags(self, "doubt_fidelities", "reserve_last")
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
         one_of(self.start_design, get_args(Design), "start_design")
         one_of(self.start_fidelities, get_args(Fidelities), "start_fidelities")
