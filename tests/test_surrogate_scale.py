@@ -75,7 +75,7 @@ def test_the_numbers_fit_together():
 @pytest.mark.usefixtures("small")
 def test_beyond_what_is_exact_a_model_has_as_many_rows_as_there_are_active_results(n, size):
     fitted = model(BY_NAME["two-fidelities"], n)
-    assert len(fitted.gp.L) == len(fitted.gp.X) == len(fitted.gp.alpha) == size
+    assert len(fitted.gp.factor.L) == len(fitted.gp.X) == len(fitted.gp.alpha) == size
     assert len(fitted.data.y) == n
 
 
@@ -115,7 +115,7 @@ def test_just_beyond_what_is_exact_the_model_is_close_to_the_exact_one(name, mon
     mean, deviation = fitted.moments(U)
     monkeypatch.setattr(posterior, "EXACT", 61)
     exact = replace(fitted)
-    assert len(exact.gp.L) == 61
+    assert len(exact.gp.factor.L) == 61
     exact_mean, exact_deviation = exact.moments(U)
     off = np.abs(mean - exact_mean) / (exact_deviation + 0.02)
     assert np.mean(off) < 0.2
@@ -138,12 +138,12 @@ def test_at_its_real_size_the_model_is_close_to_the_exact_one(monkeypatch):
     data = collect(encoding, history, standard)
     h, eta2 = np.array([0.6, 0.5, 0.4, 2.0, 2.0]), bench.noise_variance / standard.scale**2
     ours = Model(problem, encoding, standard, data, 1.0, h, eta2, None)
-    assert len(ours.gp.L) == ACTIVE
+    assert len(ours.gp.factor.L) == ACTIVE
     U = RANDOM(4).random((500, 3))
     mean, deviation = ours.moments(U)
     monkeypatch.setattr(posterior, "EXACT", EXACT + 1)
     exact = replace(ours)
-    assert len(exact.gp.L) == EXACT + 1
+    assert len(exact.gp.factor.L) == EXACT + 1
     exact_mean, exact_deviation = exact.moments(U)
     off = np.abs(mean - exact_mean) / exact_deviation
     assert np.mean(off) < 0.1

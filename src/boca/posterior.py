@@ -212,7 +212,7 @@ class Model:
     @property
     def is_large(self) -> bool:
         """Whether a bound by the leading results costs much less than what it bounds."""
-        return len(self.gp.L) > 2 * LEADING
+        return len(self.gp.X) > 2 * LEADING
 
     def diameter(self) -> float:
         """Return the L1 diameter of the domain, each dimension divided by its bandwidth."""

@@ -81,7 +81,7 @@ class ByDefinition:
 
 def noise_of_the_pseudo_results(name, gp):
     """Return R, which is what the factor holds beyond the kernel."""
-    L = np.tril(gp.L)
+    L = np.tril(gp.factor.L)
     return L @ L.T - KAPPA0 * KERNELS[name].value(H[name], gp.X, gp.X)
 
 

@@ -6,7 +6,7 @@ The posterior given all n results is approximated from the values u of the laten
     symbol   shape    meaning
     U        (a, D)   inputs of the active results
     lam      (n,)     variance of a result given u: what u leaves unknown, and the noise
-    A        (a, n)   L_u^-1 K_uf diag(lam)^-1/2, with L_u the factor of K_uu
+    A        (a, n)   L_u^-1 K_uf diag(lam)^-1/2, with L_u the Cholesky factor of K_uu
     Q        (a, a)   A A'
     R        (a, a)   L_u Q^-1 L_u', the noise of the a pseudo-results that say the same as all n; below lam of theirs
 
@@ -65,14 +65,14 @@ def compressed(
     eta2 = max(eta2, _LEAST_NOISE * kappa0)  # with none at all, u would leave nothing unknown of an active result
     known = np.zeros(len(y)) if noise is None else noise
     K_uu = covariance(kernel, kappa0, h, U, np.zeros(len(U)))
-    L_u, jitter = linalg.factor(K_uu, level=1e-2 * eta2)
+    of_u, jitter = linalg.factor(K_uu, level=1e-2 * eta2)
     targets = np.column_stack([np.ones_like(y), y])
     Q = np.zeros((len(U), len(U)))
     a = np.zeros((len(U), 2))
     b = np.zeros((2, 2))
     for i in range(0, len(y), _COLUMNS):
         rows = slice(i, i + _COLUMNS)
-        A = linalg.whiten(L_u, kappa0 * kernel.value(h, U, X[rows]))
+        A = of_u.whiten(kappa0 * kernel.value(h, U, X[rows]))
         left = np.maximum(kappa0 * kernel.diagonal(h, X[rows]) - np.einsum("ij,ij->j", A, A), 0.0)
         root = 1.0 / np.sqrt(left + eta2 + known[rows])
         A *= root
@@ -80,15 +80,15 @@ def compressed(
         Q += A @ A.T
         a += A @ v
         b += v.T @ v
-    L_b, _ = linalg.factor(Q + np.eye(len(U)))
-    w = linalg.whiten(L_b, a)
+    of_b, _ = linalg.factor(Q + np.eye(len(U)))
+    w = of_b.whiten(a)
     if m is None:  # generalised least squares, K^-1 by the identity of Woodbury
         inner = b - w.T @ w
         m = float(inner[0, 1] / inner[0, 0])
-    alpha = linalg.unwhiten(L_u, linalg.solve(L_b, a @ np.array([[-m], [1.0]])))[:, 0]
-    L_q, _ = linalg.factor(Q)
-    T = linalg.whiten(L_q, np.tril(L_u).T)
+    alpha = of_u.unwhiten(of_b.solve(a @ np.array([[-m], [1.0]])))[:, 0]
+    of_q, _ = linalg.factor(Q)
+    T = of_q.whiten(np.tril(of_u.L).T)
     K_uu = np.tril(K_uu) + T.T @ T
     K_uu[np.diag_indices(len(U))] += jitter
-    L, _ = linalg.factor(K_uu)
-    return GP(kernel, kappa0, h, eta2, m, U, L, alpha)
+    factor, _ = linalg.factor(K_uu)
+    return GP(kernel, kappa0, h, eta2, m, U, factor, alpha)

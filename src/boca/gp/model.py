@@ -9,7 +9,7 @@
     eta2              variance on the diagonal, jitter included
     noise    (n,)     further known variance of single observations
     m                 constant prior mean
-    L        (n, n)   Cholesky factor of kappa0 C + diag(eta2 + noise)
+    K        (n, n)   kappa0 C + diag(eta2 + noise), held as its Cholesky factor
     alpha    (n,)     K^-1 (y - m); (n, k) for k draws of what f is at some points, which share all variances
 
 Nothing mutates: conditioning returns another GP.
@@ -27,6 +27,7 @@ import numpy as np
 
 from boca.gp import linalg
 from boca.gp.kernels import FloatArray, Kernel, blocks, covariance, lifted
+from boca.gp.linalg import Factor
 
 Chain: TypeAlias = Callable[[FloatArray | float, FloatArray], FloatArray]
 """From derivatives by mean, (m,) or (m, k), and by variance, (m,), to derivatives by inputs."""
@@ -34,9 +35,9 @@ Chain: TypeAlias = Callable[[FloatArray | float, FloatArray], FloatArray]
 _KNOWN = 1e-4  # of eta2: the noise of values that were drawn; with none, two of them side by side would break a factor
 
 
-def gls_mean(L: FloatArray, y: FloatArray) -> float:
+def gls_mean(factor: Factor, y: FloatArray) -> float:
     """Return the generalised least-squares estimate of a constant mean."""
-    whitened = linalg.whiten(L, np.column_stack([np.ones_like(y), y]))
+    whitened = factor.whiten(np.column_stack([np.ones_like(y), y]))
     return float(whitened[:, 0] @ whitened[:, 1] / (whitened[:, 0] @ whitened[:, 0]))
 
 
@@ -50,7 +51,7 @@ class GP:
     eta2: float
     m: float
     X: FloatArray
-    L: FloatArray
+    factor: Factor
     alpha: FloatArray
 
     @classmethod
@@ -69,9 +70,9 @@ class GP:
         """Condition a prior on data; `m=None` estimates the mean by generalised least squares."""
         diagonal = np.full(len(y), eta2) if noise is None else eta2 + noise
         level = kappa0 * float(np.mean(kernel.diagonal(h, X)))  # noise apart: a result that says nothing has 1e12
-        L, jitter = linalg.factor(covariance(kernel, kappa0, h, X, diagonal), level=level)
-        mean = gls_mean(L, y) if m is None else m
-        return cls(kernel, kappa0, h, eta2 + jitter, mean, X, L, linalg.solve(L, y - mean))
+        factor, jitter = linalg.factor(covariance(kernel, kappa0, h, X, diagonal), level=level)
+        mean = gls_mean(factor, y) if m is None else m
+        return cls(kernel, kappa0, h, eta2 + jitter, mean, X, factor, factor.solve(y - mean))
 
     def imagine(self, A: FloatArray, noise: FloatArray | float = 0.0) -> GP:  # A (m, D), noise (m,)
         """Return the GP after observing its own mean at A: the variance there goes, the mean stays everywhere.
@@ -80,8 +81,8 @@ class GP:
         """
         if not len(A):
             return self
-        L = self._extended(A, self.eta2 + noise)
-        return replace(self, X=np.vstack([self.X, A]), L=L, alpha=np.concatenate([self.alpha, np.zeros(len(A))]))
+        alpha = np.concatenate([self.alpha, np.zeros(len(A))])
+        return replace(self, X=np.vstack([self.X, A]), factor=self._extended(A, self.eta2 + noise), alpha=alpha)
 
     def drawn(self, A: FloatArray, normal: FloatArray) -> tuple[GP, FloatArray]:  # A (a, D), normal (a, k)
         """Return the GP given f at A, drawn from its posterior once for every column of `normal`, and the draws (a, k).
@@ -89,18 +90,18 @@ class GP:
         Draws differ in what f is at A, not in how well it is known.  In units of the factor they are `normal` itself.
         """
         n = len(self.X)
-        L = self._extended(A, _KNOWN * self.eta2)
-        told = np.repeat(linalg.rewhiten(self.L, self.alpha)[:, None], normal.shape[1], axis=1)
-        values = self.posterior(A)[0][:, None] + np.tril(L[n:, n:]) @ normal
-        alpha = linalg.unwhiten(L, np.vstack([told, normal]))
-        return replace(self, X=np.vstack([self.X, A]), L=L, alpha=alpha), values
+        factor = self._extended(A, _KNOWN * self.eta2)
+        told = np.repeat(self.factor.rewhiten(self.alpha)[:, None], normal.shape[1], axis=1)
+        values = self.posterior(A)[0][:, None] + np.tril(factor.L[n:, n:]) @ normal
+        alpha = factor.unwhiten(np.vstack([told, normal]))
+        return replace(self, X=np.vstack([self.X, A]), factor=factor, alpha=alpha), values
 
-    def _extended(self, A: FloatArray, noise: FloatArray | float) -> FloatArray:  # A (m, D), noise (m,)
+    def _extended(self, A: FloatArray, noise: FloatArray | float) -> Factor:  # A (m, D), noise (m,)
         """Return the factor with observations at A, which have this noise, after the others."""
         B = self.kappa0 * self.kernel.value(self.h, self.X, A)
         C = self.kappa0 * self.kernel.value(self.h, A, A)
         C[np.diag_indices(len(A))] = self.kappa0 * self.kernel.diagonal(self.h, A) + noise
-        return linalg.extend(self.L, B, C)
+        return self.factor.extended(B, C)
 
     def posterior(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, D) -> mean (m,), variance (m,)
         """Return mean and variance of the latent function, without noise.  [K17, eq. 1]"""
@@ -117,17 +118,17 @@ class GP:
     def _whitened(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
         k = self.kernel.value(self.h, self.X, A)  # (n, m)
         k *= self.kappa0
-        return self.m + self.alpha @ k, linalg.whiten(self.L, k)
+        return self.m + self.alpha @ k, self.factor.whiten(k)
 
     def left_out(self) -> FloatArray:  # (n,)
         """Return the log density of every observation given all the others, in closed form."""
-        precision = np.diagonal(linalg.invert_lower(self.L))
+        precision = np.diagonal(self.factor.inverse())
         return np.asarray(0.5 * (np.log(precision / (2.0 * math.pi)) - self.alpha**2 / precision))
 
     def log_likelihood(self, y: FloatArray) -> float:
         """Return the log marginal likelihood of the data that the GP was built on."""
         fit = float((y - self.m) @ self.alpha)
-        return -0.5 * (fit + linalg.log_determinant(self.L) + len(y) * math.log(2.0 * math.pi))
+        return -0.5 * (fit + self.factor.log_determinant() + len(y) * math.log(2.0 * math.pi))
 
 
 def _positive(variance: FloatArray, kappa0: float) -> FloatArray:
@@ -197,13 +198,13 @@ class Section:
 
         A factor holds those of all its leading blocks, so such a bound costs nothing but its own, shorter solve.
         """
-        L = self.gp.L if leading is None else np.asfortranarray(self.gp.L[:leading, :leading])
-        k = len(L)
+        factor = self.gp.factor if leading is None else self.gp.factor.block(0, leading)
+        k = len(factor.L)
         mean, explained = np.empty((len(F), *self.gp.alpha.shape[1:])), np.empty(len(F))
         for i, j in blocks(len(F), len(self.gp.X)):
             C = self._correlations(F[i:j])
             mean[i:j] = self.gp.m + C @ self._weighted_alpha
-            V = linalg.whiten(L, (C[:, :k] * self._weights[:k]).T)
+            V = factor.whiten((C[:, :k] * self._weights[:k]).T)
             explained[i:j] = np.einsum("ij,ij->j", V, V)
         return mean, _positive(self.prior_variance - explained, self.gp.kappa0)
 
@@ -213,13 +214,13 @@ class Section:
         pairs = list(zip(self._scaled(F), self._lifted, strict=True))
         C = self._free_kernel.product(self.gp.h, pairs, F, self.gp.X, slopes=slopes)
         mean = self.gp.m + C @ self._weighted_alpha
-        V = linalg.whiten(self.gp.L, (C * self._weights).T)
+        V = self.gp.factor.whiten((C * self._weights).T)
         variance = _positive(self.prior_variance - np.einsum("ij,ij->j", V, V), self.gp.kappa0)
 
         def chain(by_mean: FloatArray | float, by_variance: FloatArray) -> FloatArray:  # -> (m, free)
             alpha = self._weighted_alpha.reshape(len(C.T), -1)
             by_correlation = np.broadcast_to(by_mean, mean.shape).reshape(len(C), -1) @ alpha.T
-            by_correlation += linalg.unwhiten(self.gp.L, V).T * (-2.0 * by_variance[:, None] * self._weights)
+            by_correlation += self.gp.factor.unwhiten(V).T * (-2.0 * by_variance[:, None] * self._weights)
             by_correlation *= C
             gradient = np.zeros_like(F)
             for radial, scale, g, (A, X) in zip(self._free_kernel.radial, self._scales, slopes, pairs, strict=True):

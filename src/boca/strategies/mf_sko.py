@@ -34,6 +34,7 @@ from boca.errors import InvalidInput, one_of
 from boca.gp import linalg
 from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, standardise
 from boca.gp.kernels import Radial, blocks, lifted, squared_distances
+from boca.gp.linalg import Factor
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.posterior import Data, collect, finite
 from boca.problem import Budget, Problem
@@ -180,10 +181,10 @@ def log_likelihood(
             K.T[first + i : first + j, first + i :] += rows
         terms.append((first, a, C))
     K[np.diag_indices(n)] += eta2 + (0.0 if data.noise is None else data.noise[order])
-    L, _ = linalg.factor(K)
-    alpha = linalg.solve(L, y)
-    value = -0.5 * (float(y @ alpha) + linalg.log_determinant(L) + n * math.log(2.0 * math.pi))
-    K_inv = linalg.invert_lower(L)
+    factor, _ = linalg.factor(K)
+    alpha = factor.solve(y)
+    value = -0.5 * (float(y @ alpha) + factor.log_determinant() + n * math.log(2.0 * math.pi))
+    K_inv = factor.inverse()
     on_diagonal = alpha * alpha - np.diagonal(K_inv)
     trace = float(on_diagonal.sum())
     gradient = np.zeros_like(theta)
@@ -309,7 +310,7 @@ class Belief:
     h: FloatArray  # (T, d)
     eta2: float
     m: float
-    L: FloatArray  # (n, n)
+    factor: Factor  # of their covariance
     alpha: FloatArray  # (n,), zero for the pending points
     record: dict[str, Any] | None
     """What a refit for this very belief learned."""
@@ -342,11 +343,11 @@ class Belief:
             K += term[np.ix_(level, level)] * np.exp(-squared_distances(scaled, lifted(scaled), 0.5))
         if data.noise is not None:
             K[np.arange(n), np.arange(n)] += data.noise[order[:n]]
-        L, jitter = linalg.factor(K[:n, :n], level=float(np.max(np.diagonal(B.sum(axis=0)))))
-        alpha = np.concatenate([linalg.solve(L, data.y[order[:n]] - m), np.zeros(len(data.pending))])
+        factor, jitter = linalg.factor(K[:n, :n], level=float(np.max(np.diagonal(B.sum(axis=0)))))
+        alpha = np.concatenate([factor.solve(data.y[order[:n]] - m), np.zeros(len(data.pending))])
         if len(data.pending):
-            L = linalg.extend(L, K[:n, n:], K[n:, n:] + jitter * np.eye(len(data.pending)))
-        return cls(problem, encoding, standard, F, level, B, h, eta2 + jitter, m, L, alpha, record)
+            factor = factor.extended(K[:n, n:], K[n:, n:] + jitter * np.eye(len(data.pending)))
+        return cls(problem, encoding, standard, F, level, B, h, eta2 + jitter, m, factor, alpha, record)
 
     @cached_property
     def _terms(self) -> list[_Term]:
@@ -375,7 +376,7 @@ class Belief:
 
     @cached_property
     def _whitened_results(self) -> FloatArray:  # (n,)
-        return np.tril(self.L).T @ self.alpha
+        return self.factor.rewhiten(self.alpha)
 
     def moments(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (q, d) -> mu (q,), sigma (q,)
         mu, variance, _ = self.joint(U)
@@ -414,7 +415,7 @@ class _Term:
     radial: Radial
     h: FloatArray
     lifted: FloatArray  # (n - first, D + 2)
-    L: FloatArray  # (n - first, n - first)
+    factor: Factor  # of the same results
 
     @classmethod
     def build(cls, belief: Belief, B: FloatArray, h: FloatArray) -> _Term:
@@ -430,14 +431,14 @@ class _Term:
             radial,
             h,
             lifted(radial.scaled(h, belief.F[first:])),
-            np.asfortranarray(belief.L[first:, first:]),
+            belief.factor.block(first, len(belief.F)),
         )
 
     def whitened(self, F: FloatArray) -> FloatArray:  # (q, D) -> (kinds, q, n - first)
         """Return L^-1 k of this term; the zeros before `first` stay zeros."""
         E = np.exp(-squared_distances(self.radial.scaled(self.h, F), self.lifted, 0.5))
         k = self.weights[:, None, :] * E
-        return linalg.whiten(self.L, k.reshape(-1, k.shape[-1]).T).T.reshape(k.shape)
+        return self.factor.whiten(k.reshape(-1, k.shape[-1]).T).T.reshape(k.shape)
 
 
 # The acquisition --------------------------------------------------------------------------------------------------
