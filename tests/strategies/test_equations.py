@@ -806,8 +806,7 @@ def test_every_other_iteration_looks_where_most_is_learned_about_the_maximum(run
     assert {kind for kind in kinds if kind[0] in ("ucb", "max_value")} == expected
 
 
-def test_no_point_tells_much_more_about_the_maximum_than_the_one_that_is_ranked_first(run):
-    """Of two hills of one height the climb may take the wrong one."""
+def test_no_point_tells_more_about_the_maximum_than_the_one_that_is_ranked_first(run):
     strategy = boca.Boca()
     told = boca.History([t for t in run.history if t.state != "running"])
     for seed in range(2):
@@ -820,7 +819,7 @@ def test_no_point_tells_much_more_about_the_maximum_than_the_one_that_is_ranked_
         some = space.snap(np.random.default_rng(9).random((300, len(space))))
         points = np.vstack([ranked[:1], some, model.anchors()])
         information = acquisition.log_information(*model.moments(points), model.gp.eta2, maxima)[0]
-        assert information[0] >= np.max(information) - 0.05
+        assert information[0] >= np.max(information) - 1e-3
 
 
 def test_no_point_has_a_higher_bound_than_the_one_that_was_asked(run):
