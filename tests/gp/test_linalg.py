@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -181,6 +184,19 @@ def test_what_lies_above_the_diagonal_of_a_factor_is_never_read(by):
         lambda f: np.tril(Factor.of(f.L).W),
     ):
         np.testing.assert_array_equal(verb(other), verb(factor))
+
+
+def test_a_factor_that_nobody_needs_is_gone_at_once():
+    """Matrices of megabytes must not wait for the collector of cycles."""
+    gc.collect()
+    gc.disable()
+    try:
+        factor, _ = linalg.factor(positive_definite(200, seed=9))
+        held = weakref.ref(factor.L), weakref.ref(factor.W)
+        del factor
+        assert [ref() for ref in held] == [None, None]
+    finally:
+        gc.enable()
 
 
 def spoilt(triangle):

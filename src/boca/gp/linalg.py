@@ -126,21 +126,21 @@ def _is_mild(L: FloatArray) -> bool:
 
 def _inverse(L: FloatArray) -> FloatArray:  # (n, n) -> (n, n)
     """Return L^-1, by halves: most of it is then products, and LAPACK's own takes twice as long at n = 1000."""
+    W = np.zeros(L.shape, order="F")
+    if len(L):
+        _fill_inverse(W, L)
+    return W
+
+
+def _fill_inverse(W: FloatArray, L: FloatArray) -> None:  # (n, n), (n, n)
     from scipy.linalg.blas import dtrmm
     from scipy.linalg.lapack import dtrtri
 
-    W = np.zeros(L.shape, order="F")
-
-    def fill(i: int, j: int) -> None:
-        if j - i <= _LEAF:
-            W[i:j, i:j], _ = dtrtri(L[i:j, i:j], lower=1)
-            return
-        k = (i + j) // 2
-        fill(i, k)
-        fill(k, j)
-        corner = dtrmm(-1.0, W[k:j, k:j], L[k:j, i:k], lower=1)
-        W[k:j, i:k] = dtrmm(1.0, W[i:k, i:k], corner, side=1, lower=1, overwrite_b=1)
-
-    if len(L):
-        fill(0, len(L))
-    return W
+    if len(L) <= _LEAF:
+        W[...], _ = dtrtri(L, lower=1)
+        return
+    k = len(L) // 2
+    _fill_inverse(W[:k, :k], L[:k, :k])
+    _fill_inverse(W[k:, k:], L[k:, k:])
+    corner = dtrmm(-1.0, W[k:, k:], L[k:, :k], lower=1)
+    W[k:, :k] = dtrmm(1.0, W[:k, :k], corner, side=1, lower=1, overwrite_b=1)
