@@ -24,7 +24,7 @@ def factored(K, by="products"):
     """Return the factor of a matrix that needs no care, with and without what makes it fast."""
     factor, _ = linalg.factor(K)
     assert factor.W is not None
-    return factor if by == "products" else Factor(factor.L, None)
+    return factor if by == "products" else Factor.known(factor.L, None)
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -109,8 +109,9 @@ def test_whiten_solve_invert_and_log_determinant_agree_with_numpy(n, by):
     rng = np.random.default_rng(6)
     b, B = rng.standard_normal(n), rng.standard_normal((n, 3))
     L = np.linalg.cholesky(K)
-    np.testing.assert_allclose(factor.whiten(B), np.linalg.solve(L, B), rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(factor.unwhiten(B), np.linalg.solve(L.T, B), rtol=1e-8, atol=1e-10)
+    for given in (B, B[:, :1]):
+        np.testing.assert_allclose(factor.whiten(given), np.linalg.solve(L, given), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(factor.unwhiten(given), np.linalg.solve(L.T, given), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(factor.solve(b), np.linalg.solve(K, b), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(factor.solve(B), np.linalg.solve(K, B), rtol=1e-8, atol=1e-10)
     assert factor.solve(b).shape == (n,)
@@ -150,7 +151,7 @@ def variances_in_long_floats(K, k):
 @pytest.mark.parametrize("by", ["solves", "products"])
 def test_solving_does_not_change_its_arguments(by):
     factor = factored(positive_definite(5, seed=7), by=by)
-    B = np.asfortranarray(np.random.default_rng(8).standard_normal((5, 2)))
+    B = np.asfortranarray(np.random.default_rng(8).standard_normal((5, 3)))
     kept_L, kept_B = factor.L.copy(), B.copy()
     kept_W = None if factor.W is None else factor.W.copy()
     factor.whiten(B)
@@ -158,7 +159,7 @@ def test_solving_does_not_change_its_arguments(by):
     factor.solve(B)
     factor.rewhiten(B[:, 0])
     factor.inverse()
-    factor.extended(B, 50.0 * np.eye(2))
+    factor.extended(B, 50.0 * np.eye(3))
     np.testing.assert_array_equal(factor.L, kept_L)
     np.testing.assert_array_equal(B, kept_B)
     if kept_W is not None:
@@ -168,9 +169,9 @@ def test_solving_does_not_change_its_arguments(by):
 @pytest.mark.parametrize("by", ["solves", "products"])
 def test_what_lies_above_the_diagonal_of_a_factor_is_never_read(by):
     factor = factored(positive_definite(6, seed=9), by=by)
-    other = Factor(spoilt(factor.L), None if factor.W is None else spoilt(factor.W))
-    B = np.random.default_rng(10).standard_normal((6, 2))
-    C = 50.0 * np.eye(2)
+    other = Factor.known(spoilt(factor.L), None if factor.W is None else spoilt(factor.W))
+    B = np.random.default_rng(10).standard_normal((6, 3))
+    C = 50.0 * np.eye(3)
     for verb in (
         lambda f: f.whiten(B),
         lambda f: f.unwhiten(B),
@@ -178,12 +179,21 @@ def test_what_lies_above_the_diagonal_of_a_factor_is_never_read(by):
         lambda f: f.rewhiten(B[:, 0]),
         lambda f: np.tril(f.inverse()),
         lambda f: np.tril(f.extended(B, C).L),
-        lambda f: f.extended(B, C).whiten(np.eye(8)),
+        lambda f: f.extended(B, C).whiten(np.eye(9)),
         lambda f: f.block(1, 4).whiten(B[1:4]),
         lambda f: f.log_determinant(),
-        lambda f: np.tril(Factor.of(f.L).W),
+        lambda f: np.tril(Factor(f.L).W),
     ):
         np.testing.assert_array_equal(verb(other), verb(factor))
+
+
+def test_few_columns_need_no_inverse():
+    factor, _ = linalg.factor(positive_definite(6, seed=9))
+    factor.whiten(np.ones((6, 2)))
+    factor.solve(np.ones((6, 9)))
+    assert "W" not in vars(factor)
+    factor.whiten(np.ones((6, 3)))
+    assert vars(factor)["W"] is not None
 
 
 def test_a_factor_that_nobody_needs_is_gone_at_once():
@@ -218,7 +228,7 @@ def test_a_leading_block_is_the_factor_of_the_leading_block(by):
     K = positive_definite(9, seed=11)
     block = factored(K, by=by).block(0, 4)
     np.testing.assert_allclose(np.tril(block.L), np.linalg.cholesky(K[:4, :4]), rtol=1e-12, atol=1e-14)
-    b = np.random.default_rng(12).standard_normal((4, 1))
+    b = np.random.default_rng(12).standard_normal((4, 3))
     np.testing.assert_allclose(block.whiten(b), np.linalg.solve(np.linalg.cholesky(K[:4, :4]), b), rtol=1e-9)
 
 
@@ -226,9 +236,9 @@ def test_a_leading_block_is_the_factor_of_the_leading_block(by):
 def test_a_last_block_whitens_what_is_zero_before_it(by):
     K = positive_definite(9, seed=11)
     factor = factored(K, by=by)
-    b = np.random.default_rng(12).standard_normal((5, 2))
-    whole = factor.whiten(np.vstack([np.zeros((4, 2)), b]))
-    np.testing.assert_allclose(np.vstack([np.zeros((4, 2)), factor.block(4, 9).whiten(b)]), whole, rtol=1e-9)
+    b = np.random.default_rng(12).standard_normal((5, 3))
+    whole = factor.whiten(np.vstack([np.zeros((4, 3)), b]))
+    np.testing.assert_allclose(np.vstack([np.zeros((4, 3)), factor.block(4, 9).whiten(b)]), whole, rtol=1e-9)
 
 
 def test_the_ladder_has_the_unit_that_it_is_given():

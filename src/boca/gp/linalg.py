@@ -10,6 +10,7 @@ SciPy is imported where it is used: its linear algebra is two thirds of the time
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 LADDER = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean diagonal; the last makes any kernel matrix factor
 
 _MILD = 1e-3  # least over largest entry on the diagonal of L: below, products with W lose digits that solves keep
+_FEW = 2  # columns for which an inverse would not pay
 _LEAF = 64  # rows of a triangle that is inverted whole
 
 
@@ -28,17 +30,24 @@ class Factor:
     """The Cholesky factor of K, with its inverse where products with that are as good as solves."""
 
     L: FloatArray
-    W: FloatArray | None
+
+    @cached_property
+    def W(self) -> FloatArray | None:  # noqa: N802
+        """L^-1, computed when it is first needed; None where K is too close to singular for products with it."""
+        return _inverse(self.L) if _is_mild(self.L) else None
 
     @classmethod
-    def of(cls, L: FloatArray) -> Factor:
-        return cls(L, _inverse(L) if _is_mild(L) else None)
+    def known(cls, L: FloatArray, W: FloatArray | None) -> Factor:
+        """Return a factor whose inverse need not be computed."""
+        factor = cls(L)
+        factor.__dict__["W"] = W
+        return factor
 
     def block(self, start: int, end: int) -> Factor:
         """Return the factor of what rows start to end add to those before: with start 0, of their own K."""
         rows = slice(start, end)
         W = None if self.W is None else np.asfortranarray(self.W[rows, rows])
-        return Factor(np.asfortranarray(self.L[rows, rows]), W)
+        return Factor.known(np.asfortranarray(self.L[rows, rows]), W)
 
     def extended(self, B: FloatArray, C: FloatArray) -> Factor:
         """Return the factor of [[K, B], [B', C]]: new rows without a new factor.
@@ -53,12 +62,12 @@ class Factor:
         L[n:, :n] = V.T
         L[n:, n:] = corner.L
         if self.W is None or corner.W is None or not _is_mild(L):
-            return Factor(L, None)
+            return Factor.known(L, None)
         W = np.zeros_like(L)
         W[:n, :n] = self.W
         W[n:, :n] = -corner.whiten(self.unwhiten(V).T)
         W[n:, n:] = corner.W
-        return Factor(L, W)
+        return Factor.known(L, W)
 
     def whiten(self, B: FloatArray) -> FloatArray:  # (n, m) -> (n, m)
         """Return L^-1 B."""
@@ -71,7 +80,7 @@ class Factor:
     def _applied(self, B: FloatArray, *, transposed: bool) -> FloatArray:
         from scipy.linalg.blas import dtrmm, dtrsm
 
-        if self.W is None:
+        if B.shape[1] <= _FEW or self.W is None:
             return np.asarray(dtrsm(1.0, self.L, B, lower=1, trans_a=transposed))
         return np.asarray(dtrmm(1.0, self.W, B, lower=1, trans_a=transposed))
 
@@ -115,7 +124,7 @@ def factor(K: FloatArray, level: float | None = None) -> tuple[Factor, float]:
         A[np.diag_indices(len(K))] += jitter
         L, info = dpotrf(A, lower=1, clean=0, overwrite_a=1)
         if info == 0:
-            return Factor.of(L), jitter
+            return Factor(L), jitter
     raise np.linalg.LinAlgError("the kernel matrix is not positive definite even with a jitter of 1 %")
 
 
