@@ -335,6 +335,7 @@ TIMED = (
     (maximizer, "_refine", REFINE),
     (Decision, "fidelity", FIDELITY),
     (linalg, "factor", FACTOR),
+    (linalg, "_inverse", FACTOR),
     (Kernel, "product", KERNEL),
 )
 
@@ -348,6 +349,7 @@ def watched() -> Iterator[Stopwatch]:
         (linalg.Factor, "unwhiten", "whiten", lambda factor, B: B.shape),
         (linalg.Factor, "inverse", "inverse", lambda factor: (len(factor.L),)),
         (linalg, "factor", "factor", lambda K, level=None: (len(K),)),
+        (linalg, "_inverse", "invert", lambda L: (len(L),)),
         (Kernel, "product", "kernel", lambda _, h, scaled, A, B, slopes=None: (len(A), len(B))),
     )
     before = [(owner, name, getattr(owner, name)) for owner, name, *_ in (*TIMED, *noted)]
@@ -372,7 +374,8 @@ def parts(n: int, steps: int) -> dict[str, Any]:
     watch.seconds[REST] += total - sum(watch.seconds.values())
     floors = {
         KERNEL: sum(replayed(s, exponential) for name, s in watch.shapes.items() if name.startswith("kernel in")),
-        FACTOR: sum(replayed(s, cholesky) for name, s in watch.shapes.items() if name.startswith("factor in")),
+        FACTOR: sum(replayed(s, cholesky) for name, s in watch.shapes.items() if name.startswith("factor in"))
+        + sum(replayed(s, triangle) for name, s in watch.shapes.items() if name.startswith("invert in")),
         GRADIENT: replayed(watch.shapes[f"inverse in {GRADIENT}"], inverse),
         COMPRESSION: replayed(watch.shapes[f"whiten in {COMPRESSION}"], solve_and_square),
         **{part: replayed(watch.shapes[f"whiten in {part}"], multiply) for part in FLOORS if FLOORS[part] == "dtrmm"},
@@ -413,10 +416,14 @@ def factored(n: int) -> np.ndarray:  # (n, n)
 
 
 def cholesky(n: int) -> Callable[[], object]:
-    """The factor and its inverse."""
     L = factored(n)
     K = np.asfortranarray(L @ L.T)
-    return lambda: dtrtri(dpotrf(K, lower=1, clean=0)[0], lower=1)
+    return lambda: dpotrf(K, lower=1, clean=0)
+
+
+def triangle(n: int) -> Callable[[], object]:
+    L = factored(n)
+    return lambda: dtrtri(L, lower=1)
 
 
 def inverse(n: int) -> Callable[[], object]:
