@@ -30,6 +30,7 @@ _HOPELESS = -1e3  # deviations below it
 _NOTHING = 1e-300  # nats: the logarithm of less is no number
 _QUARTILES = np.array([0.25, 0.5, 0.75])
 _BISECTIONS = 25
+_NEVER = 9.0  # deviations that a point would have to exceed: the probability of it is nothing beside one
 
 
 def ucb(mu: FloatArray, sigma: FloatArray, beta: float) -> Valued:
@@ -102,6 +103,8 @@ def drawn_maxima(mu: FloatArray, sigma: FloatArray, rng: np.random.Generator, co
     from scipy.special import log_ndtr
 
     low, high = (np.full(3, np.max(mu + steps * sigma)) for steps in (-3.0, 6.0))
+    may_be_highest = low[0] - mu < _NEVER * sigma
+    mu, sigma = mu[may_be_highest], sigma[may_be_highest]
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         is_low = np.sum(log_ndtr((middle[:, None] - mu) / sigma), axis=1) < np.log(_QUARTILES)

@@ -24,7 +24,14 @@ def factored(K, by="products"):
     """Return the factor of a matrix that needs no care, with and without what makes it fast."""
     factor, _ = linalg.factor(K)
     assert factor.W is not None
-    return factor if by == "products" else Factor.known(factor.L, None)
+    return factor if by == "products" else solving(factor)
+
+
+def solving(factor):
+    """Return the factor as one whose matrix is too close to singular for products."""
+    other = Factor(factor.L)
+    vars(other)["W"] = None
+    return other
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -77,9 +84,7 @@ def test_extending_a_factor_equals_factoring_the_larger_matrix(n, m, by):
     K = positive_definite(n + m, seed=3)
     longer = factored(K[:n, :n], by=by).extended(K[:n, n:], K[n:, n:])
     np.testing.assert_allclose(np.tril(longer.L), np.linalg.cholesky(K), rtol=1e-10, atol=1e-12)
-    assert (longer.W is None) == (by == "solves")
-    if longer.W is not None:
-        np.testing.assert_allclose(np.tril(longer.W), np.linalg.inv(np.linalg.cholesky(K)), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(np.tril(longer.W), np.linalg.inv(np.linalg.cholesky(K)), rtol=1e-9, atol=1e-11)
 
 
 def test_extending_row_by_row_equals_extending_at_once():
@@ -169,7 +174,8 @@ def test_solving_does_not_change_its_arguments(by):
 @pytest.mark.parametrize("by", ["solves", "products"])
 def test_what_lies_above_the_diagonal_of_a_factor_is_never_read(by):
     factor = factored(positive_definite(6, seed=9), by=by)
-    other = Factor.known(spoilt(factor.L), None if factor.W is None else spoilt(factor.W))
+    other = Factor(spoilt(factor.L))
+    vars(other)["W"] = None if factor.W is None else spoilt(factor.W)
     B = np.random.default_rng(10).standard_normal((6, 3))
     C = 50.0 * np.eye(3)
     for verb in (
@@ -187,13 +193,23 @@ def test_what_lies_above_the_diagonal_of_a_factor_is_never_read(by):
         np.testing.assert_array_equal(verb(other), verb(factor))
 
 
-def test_few_columns_need_no_inverse():
-    factor, _ = linalg.factor(positive_definite(6, seed=9))
-    factor.whiten(np.ones((6, 2)))
-    factor.solve(np.ones((6, 9)))
+def test_only_many_columns_are_worth_an_inverse():
+    factor, _ = linalg.factor(positive_definite(40, seed=9))
+    factor.whiten(np.ones((40, 9)))
+    factor.solve(np.ones((40, 40)))
+    factor.block(0, 8).whiten(np.ones((8, 8)))
+    factor.extended(np.zeros((40, 1)), np.ones((1, 1))).whiten(np.ones((41, 41)))
     assert "W" not in vars(factor)
-    factor.whiten(np.ones((6, 3)))
+    factor.whiten(np.ones((40, 10)))
     assert vars(factor)["W"] is not None
+
+
+@pytest.mark.parametrize("columns", [1, 9])
+def test_an_inverse_that_is_there_serves_few_columns_too(columns):
+    K, B = positive_definite(40, seed=9), np.random.default_rng(10).standard_normal((40, columns))
+    factor = factored(K)
+    vars(factor)["W"] *= 2.0  # to tell products from solves
+    np.testing.assert_allclose(factor.whiten(B), 2.0 * solving(factor).whiten(B), rtol=1e-9)
 
 
 def test_a_factor_that_nobody_needs_is_gone_at_once():

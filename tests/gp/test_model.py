@@ -85,8 +85,9 @@ def test_the_posterior_is_that_of_the_explicit_inverse(name, n):
 def test_covariances_with_a_point_are_those_of_the_explicit_inverse(name):
     X, y = data(40)
     A, b = queries(15), queries(1, seed=2)[0]
-    variance, covariance = build(name, X, y).covariance_with(A, b)
+    variance, covariance, own = build(name, X, y).covariance_with(A, b)
     reference = ByInverse(name, X)
+    assert own == pytest.approx(reference.covariance(b[None, :], b[None, :])[0, 0], rel=1e-8)
     np.testing.assert_allclose(covariance, reference.covariance(A, b[None, :])[:, 0], rtol=1e-8, atol=1e-11)
     np.testing.assert_allclose(variance, np.diagonal(reference.covariance(A, A)), rtol=1e-8, atol=1e-11)
 
@@ -95,8 +96,9 @@ def test_covariances_with_a_point_are_those_of_the_explicit_inverse(name):
 def test_the_covariance_of_a_point_with_itself_is_its_variance(name):
     X, y = data(30)
     b = queries(1, seed=3)[0]
-    variance, covariance = build(name, X, y).covariance_with(b[None, :], b)
+    variance, covariance, own = build(name, X, y).covariance_with(b[None, :], b)
     assert covariance[0] == pytest.approx(variance[0], rel=1e-9)
+    assert own == pytest.approx(variance[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -224,7 +226,7 @@ def test_the_posterior_is_that_of_scikit_learn(name, n):
     other_mean, other_covariance = other.predict(A, return_cov=True)  # its covariance includes the white noise
     np.testing.assert_allclose(mean, M + other_mean, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(variance, np.diagonal(other_covariance) - ETA2, rtol=1e-8, atol=1e-10)
-    _, covariance = gp.covariance_with(A[1:], A[0])
+    _, covariance, _ = gp.covariance_with(A[1:], A[0])
     np.testing.assert_allclose(covariance, other_covariance[1:, 0], rtol=1e-7, atol=1e-10)
 
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from boca.gp import linalg
-from boca.gp.kernels import FloatArray, Kernel, blocks, lifted
+from boca.gp.kernels import FloatArray, Kernel, blocks, lifted, weighted_squares
 from boca.gp.model import GP, gls_mean
 
 JITTER = 1e-8  # of kappa0, always added: it costs nothing beside a noise of 1e-6 and saves the ladder
@@ -115,64 +115,97 @@ def log_likelihood(
     """Return the log marginal likelihood of y and its gradient by theta.
 
     `mean=None` maximises over a constant mean on the way; the gradient is the same, because the mean is optimal.
-    Matrices are symmetric and only one triangle of each is ever touched, in blocks of rows: with Fortran order, the
-    lower triangle of K is rows i.. of its transpose from column i on.
     """
     n = len(y)
     kappa0, h, diagonal = unpack(theta, kernel)
-    pairs = [(a, lifted(a)) for a in (r.scaled(h, X) for r in kernel.radial)]
-    phi = None if kernel.trend is None else kernel.trend.features(X)
-    K = np.empty((n, n), order="F")
-    products, slopes = [], []
-    for i, j in blocks(n, n):
-        g: list[FloatArray | float] = []
-        C = kernel.product(h, [(a[i:j], b[i:]) for a, b in pairs], X[i:j], X[i:], slopes=g)
-        C *= kappa0
-        K.T[i:j, i:] = C
-        if kernel.trend is not None and phi is not None:
-            K.T[i:j, i:] += (kappa0 * h[kernel.trend.strength] * phi[i:j]) @ phi[i:].T
-        products.append(C)
-        slopes.append(g)
-    on_diagonal_of_K = kappa0 * kernel.diagonal(h, X)
-    K[np.diag_indices(n)] = on_diagonal_of_K + diagonal + noise + (0.0 if away is None else theta[-1] * away)
-    factor, _ = linalg.factor(K, level=float(np.mean(on_diagonal_of_K)))
+    triangle = Triangle.build(kernel, kappa0, h, X)
+    signal = kappa0 * kernel.diagonal(h, X)
+    triangle.K[np.diag_indices(n)] = signal + diagonal + noise + (0.0 if away is None else theta[-1] * away)
+    factor, _ = linalg.factor(triangle.K, level=float(np.mean(signal)))
     m = gls_mean(factor, y) if mean is None else mean
     alpha = factor.solve(y - m)
     value = -0.5 * (float((y - m) @ alpha) + factor.log_determinant() + n * math.log(2.0 * math.pi))
 
     K_inv = factor.inverse()
-    on_diagonal = alpha * alpha - np.diagonal(K_inv)  # diagonal of G
+    on_diagonal = alpha * alpha - np.diagonal(K_inv)  # of G
     trace = float(on_diagonal.sum())
-    noisy = kernel.size + 1  # where log eta2 is
-    by_kappa0 = 0.0
+    by_kappa0, by_h = triangle.gradient(alpha, K_inv)
+    if kernel.trend is not None and triangle.phi is not None:
+        by_h[kernel.trend.strength] += 0.5 * kappa0 * float(on_diagonal @ np.square(triangle.phi).sum(axis=1))
     gradient = np.zeros_like(theta)
-    for (i, j), C, g in zip(blocks(n, n), products, slopes, strict=True):
-        G = np.multiply(alpha[i:j, None], alpha[i:])
-        G -= K_inv.T[i:j, i:]
-        G[:, : j - i] = np.triu(G[:, : j - i], 1)
-        if kernel.trend is not None and phi is not None:
-            by_strength = kappa0 * float(np.einsum("ij,ij->", phi[i:j], G @ phi[i:]))
-            gradient[1 + kernel.trend.strength + 1] += by_strength
-            by_kappa0 += h[kernel.trend.strength] * by_strength
-        G *= C
-        by_kappa0 += float(G.sum())
-        if kernel.jump is not None:
-            gradient[1 + kernel.jump.strength + 1] -= float(G[kernel.jump.apart(X[i:j], X[i:])].sum())
-        for radial, (a, _), slope in zip(kernel.radial, pairs, g, strict=True):
-            M = G * slope
-            # sum_rc M_rc (a_r - a_c)^2 from sums and one product: no n x n array a dimension
-            rows, columns = a[i:j], a[i:]
-            squares = M.sum(axis=1) @ (rows * rows) + M.sum(axis=0) @ (columns * columns)
-            by_column = squares - 2.0 * np.einsum("ij,ij->j", rows, M @ columns)
-            for bandwidth, derivative in zip(radial.bandwidths, by_column, strict=True):
-                gradient[1 + bandwidth] -= 2.0 * derivative
-    if kernel.trend is not None and phi is not None:
-        gradient[1 + kernel.trend.strength + 1] += 0.5 * kappa0 * float(on_diagonal @ np.square(phi).sum(axis=1))
-    gradient[0] = by_kappa0 + 0.5 * (float(on_diagonal @ on_diagonal_of_K) + JITTER * kappa0 * trace)
+    noisy = kernel.size + 1  # where log eta2 is: after the bandwidths, before the strengths
+    gradient[0] = by_kappa0 + 0.5 * (float(on_diagonal @ signal) + JITTER * kappa0 * trace)
+    gradient[1:noisy] = by_h[: kernel.size]
     gradient[noisy] = 0.5 * math.exp(theta[noisy]) * trace
+    gradient[noisy + 1 : noisy + 1 + kernel.strengths] = by_h[kernel.size :]
     if away is not None:
         gradient[-1] = 0.5 * float(on_diagonal @ away)
     return value, gradient
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """The lower triangle of kappa0 C, and what its gradient needs of every block of its rows.
+
+    Matrices are symmetric, and one triangle of each is all that is ever touched: with Fortran order, the lower triangle
+    of K is rows i.. of its transpose from column i on.
+    """
+
+    kernel: Kernel
+    kappa0: float
+    h: FloatArray
+    X: FloatArray
+    K: FloatArray  # (n, n) in Fortran order; its diagonal is left to the caller
+    scaled: list[FloatArray]  # X in bandwidths, (n, columns) a radial factor
+    phi: FloatArray | None  # features of the trend
+    products: list[FloatArray]  # kappa0 C without its trend, a block of rows each
+    slopes: list[list[FloatArray | float]]  # d log(phi) / d r^2 of every radial factor, likewise
+
+    @classmethod
+    def build(cls, kernel: Kernel, kappa0: float, h: FloatArray, X: FloatArray) -> Triangle:
+        n = len(X)
+        K = np.empty((n, n), order="F")
+        scaled = [r.scaled(h, X) for r in kernel.radial]
+        pairs = [(a, lifted(a)) for a in scaled]
+        phi = None if kernel.trend is None else kernel.trend.features(X)
+        products, slopes = [], []
+        for i, j in blocks(n, n):
+            g: list[FloatArray | float] = []
+            C = kernel.product(h, [(a[i:j], b[i:]) for a, b in pairs], X[i:j], X[i:], slopes=g)
+            C *= kappa0
+            K.T[i:j, i:] = C
+            if kernel.trend is not None and phi is not None:
+                K.T[i:j, i:] += (kappa0 * h[kernel.trend.strength] * phi[i:j]) @ phi[i:].T
+            products.append(C)
+            slopes.append(g)
+        return cls(kernel, kappa0, h, X, K, scaled, phi, products, slopes)
+
+    def gradient(self, alpha: FloatArray, K_inv: FloatArray) -> tuple[float, FloatArray]:  # -> by log kappa0, by h (H,)
+        """Return what the entries off the diagonal contribute: by logs of kappa0 and bandwidths, and by strengths."""
+        kernel, X, phi = self.kernel, self.X, self.phi
+        by_kappa0, by_h = 0.0, np.zeros(kernel.size + kernel.strengths)
+        for (i, j), C, slopes in zip(blocks(len(X), len(X)), self.products, self.slopes, strict=True):
+            G = pairs_of(alpha, K_inv, i, j)
+            if kernel.trend is not None and phi is not None:
+                by_strength = self.kappa0 * float(np.einsum("ij,ij->", phi[i:j], G @ phi[i:]))
+                by_h[kernel.trend.strength] += by_strength
+                by_kappa0 += self.h[kernel.trend.strength] * by_strength
+            G *= C
+            by_kappa0 += float(G.sum())
+            if kernel.jump is not None:
+                by_h[kernel.jump.strength] -= float(G[kernel.jump.apart(X[i:j], X[i:])].sum())
+            for radial, a, slope in zip(kernel.radial, self.scaled, slopes, strict=True):
+                by_column = weighted_squares(G * slope, a[i:j], a[i:])
+                np.add.at(by_h, list(radial.bandwidths), -2.0 * by_column)
+        return by_kappa0, by_h
+
+
+def pairs_of(alpha: FloatArray, K_inv: FloatArray, i: int, j: int) -> FloatArray:  # (n,), (n, n) -> (j - i, n - i)
+    """Return rows i to j of G from column i on, zero on the diagonal and below: every pair is there once."""
+    G = np.multiply(alpha[i:j, None], alpha[i:])
+    G -= K_inv.T[i:j, i:]
+    G[:, : j - i] = np.triu(G[:, : j - i], 1)
+    return G
 
 
 Likelihood: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]

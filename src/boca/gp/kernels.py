@@ -56,6 +56,12 @@ def squared_distances(A: FloatArray, B: FloatArray, unit: float = 1.0) -> FloatA
     return np.abs(s, out=s)
 
 
+def weighted_squares(M: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, m), (n, D), (m, D) -> (D,)
+    """Return sum_rc M_rc (a_r - b_c)^2 in every column, from sums and one product: no (n, m) array a dimension."""
+    squares = M.sum(axis=1) @ (A * A) + M.sum(axis=0) @ (B * B)
+    return np.asarray(squares - 2.0 * np.einsum("ij,ij->j", A, M @ B))
+
+
 @dataclass(frozen=True)
 class Radial:
     """One factor phi(r) on some columns of the input."""

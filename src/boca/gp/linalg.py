@@ -2,7 +2,8 @@
 
 K  (n, n)  symmetric positive definite
 L  (n, n)  its lower Cholesky factor, in Fortran order; what lies above the diagonal is never read
-W  (n, n)  L^-1, likewise: a product with it takes a quarter to half of the time that a solve with L takes
+W  (n, n)  L^-1, likewise: a product with it takes a quarter of the time of a solve with L, or all of it, as the
+           processor has it
 
 SciPy is imported where it is used: its linear algebra is two thirds of the time that `import boca` would take.
 """
@@ -21,7 +22,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 LADDER = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean diagonal; the last makes any kernel matrix factor
 
 _MILD = 1e-3  # least over largest entry on the diagonal of L: below, products with W lose digits that solves keep
-_FEW = 2  # columns for which an inverse would not pay
+_ENOUGH = 0.25  # columns at once, as a share of n, from which on an inverse pays: computing it is as dear as a factor
 _LEAF = 64  # rows of a triangle that is inverted whole
 
 
@@ -33,21 +34,12 @@ class Factor:
 
     @cached_property
     def W(self) -> FloatArray | None:  # noqa: N802
-        """L^-1, computed when it is first needed; None where K is too close to singular for products with it."""
+        """L^-1, computed when many columns first want it; None where K is too close to singular for products."""
         return _inverse(self.L) if _is_mild(self.L) else None
-
-    @classmethod
-    def known(cls, L: FloatArray, W: FloatArray | None) -> Factor:
-        """Return a factor whose inverse need not be computed."""
-        factor = cls(L)
-        factor.__dict__["W"] = W
-        return factor
 
     def block(self, start: int, end: int) -> Factor:
         """Return the factor of what rows start to end add to those before: with start 0, of their own K."""
-        rows = slice(start, end)
-        W = None if self.W is None else np.asfortranarray(self.W[rows, rows])
-        return Factor.known(np.asfortranarray(self.L[rows, rows]), W)
+        return Factor(np.asfortranarray(self.L[start:end, start:end]))
 
     def extended(self, B: FloatArray, C: FloatArray) -> Factor:
         """Return the factor of [[K, B], [B', C]]: new rows without a new factor.
@@ -61,13 +53,7 @@ class Factor:
         L[:n, :n] = self.L
         L[n:, :n] = V.T
         L[n:, n:] = corner.L
-        if self.W is None or corner.W is None or not _is_mild(L):
-            return Factor.known(L, None)
-        W = np.zeros_like(L)
-        W[:n, :n] = self.W
-        W[n:, :n] = -corner.whiten(self.unwhiten(V).T)
-        W[n:, n:] = corner.W
-        return Factor.known(L, W)
+        return Factor(L)
 
     def whiten(self, B: FloatArray) -> FloatArray:  # (n, m) -> (n, m)
         """Return L^-1 B."""
@@ -80,9 +66,10 @@ class Factor:
     def _applied(self, B: FloatArray, *, transposed: bool) -> FloatArray:
         from scipy.linalg.blas import dtrmm, dtrsm
 
-        if B.shape[1] <= _FEW or self.W is None:
-            return np.asarray(dtrsm(1.0, self.L, B, lower=1, trans_a=transposed))
-        return np.asarray(dtrmm(1.0, self.W, B, lower=1, trans_a=transposed))
+        is_inverted = "W" in self.__dict__ or B.shape[1] >= _ENOUGH * len(self.L)
+        if is_inverted and self.W is not None:
+            return np.asarray(dtrmm(1.0, self.W, B, lower=1, trans_a=transposed))
+        return np.asarray(dtrsm(1.0, self.L, B, lower=1, trans_a=transposed))
 
     def rewhiten(self, b: FloatArray) -> FloatArray:  # (n,) -> (n,)
         """Return L' b: what `unwhiten` would make b of."""

@@ -108,14 +108,17 @@ class GP:
         mean, V = self._whitened(A)
         return mean, _positive(self.kappa0 * self.kernel.diagonal(self.h, A) - np.einsum("ij,ij->j", V, V), self.kappa0)
 
-    def covariance_with(self, A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return posterior variances at A (m, D) and covariances with the one point b (D,), both (m,)."""
+    def covariance_with(
+        self, A: FloatArray, b: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:  # (m, D), (D,) -> (m,), (m,), a number
+        """Return posterior variances at A, covariances with the one point b, and the variance there."""
         _, V = self._whitened(np.vstack([A, b]))
+        every = self.kappa0 * self.kernel.diagonal(self.h, np.vstack([A, b])) - np.einsum("ij,ij->j", V, V)
+        variance = _positive(every, self.kappa0)
         prior = self.kappa0 * self.kernel.value(self.h, A, b[None, :])[:, 0]
-        variance = self.kappa0 * self.kernel.diagonal(self.h, A) - np.einsum("ij,ij->j", V[:, :-1], V[:, :-1])
-        return _positive(variance, self.kappa0), prior - V[:, -1] @ V[:, :-1]
+        return variance[:-1], prior - V[:, -1] @ V[:, :-1], float(variance[-1])
 
-    def _whitened(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _whitened(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, D) -> mean (m,), V (n, m)
         k = self.kernel.value(self.h, self.X, A)  # (n, m)
         k *= self.kappa0
         return self.m + self.alpha @ k, self.factor.whiten(k)

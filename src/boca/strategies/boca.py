@@ -35,7 +35,7 @@ from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
 from boca.surrogate import Surrogate
 from boca.trial import History, Suggestion
 
-_CHUNK = 64  # fidelities examined at a time, cheapest first: most decisions end in the first chunk
+_FEW, _MANY = 8, 128  # fidelities examined at first, and at most at a time: the cheapest are mostly the answer
 _WINDOW = 20  # iterations between two updates of c
 _C_RANGE = (0.1, 20.0)
 _MOSTLY = 0.75  # share of iterations at the target from which on improvement would leave one way of choosing x no turn
@@ -324,11 +324,11 @@ class Decision:
         order = possible[np.lexsort((possible, xi[possible], cost[possible]))]
         gp = self.model.gp
         star = np.concatenate([self.model.encoding.x_features(u[None, :])[0], self.model.encoding.target])
-        sigma2 = float(gp.posterior(star[None, :])[1][0])
-        for i in range(0, len(order), _CHUNK):
-            chunk = order[i : i + _CHUNK]
+        start, end = 0, _FEW
+        while start < len(order):
+            chunk = order[start:end]
             queries = self.model.at(u, self.problem.grid[1][chunk])
-            tau2, covariance = gp.covariance_with(queries, star)
+            tau2, covariance, sigma2 = gp.covariance_with(queries, star)
             passes = candidate_fidelities(
                 cost[chunk], self.price.target, np.sqrt(tau2), self.c * self.gamma[chunk], xi[chunk], self.least_gap
             )
@@ -338,6 +338,7 @@ class Decision:
                 passes &= gain / cost[chunk] >= at_target / self.price.target
             if passes.any():
                 return int(chunk[int(np.argmax(passes))])
+            start, end = end, end + min(4 * (end - start), _MANY)
         return None
 
     def why(self, u: FloatArray, z: Point, *, reason: str) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from boca.cost import costs
 from boca.encoding import Encoding
 from boca.errors import InvalidInput, one_of
 from boca.gp import linalg
-from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, standardise
-from boca.gp.kernels import Radial, blocks, lifted, squared_distances
+from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, pairs_of, standardise
+from boca.gp.kernels import Radial, blocks, lifted, squared_distances, weighted_squares
 from boca.gp.linalg import Factor
 from boca.maximizer import MAXIMIZERS, Maximizer
 from boca.posterior import Data, collect, finite
@@ -190,15 +190,12 @@ def log_likelihood(
     gradient = np.zeros_like(theta)
     for t, (first, a, C) in enumerate(terms):
         off_diagonal = 0.0
-        by_column = np.zeros(a.shape[1])  # sum over pairs r < c of A_rc (a_r - a_c)^2, from sums and one product
+        by_column = np.zeros(a.shape[1])
         for (i, j), rows in zip(blocks(len(a), len(a)), C, strict=True):
-            A = np.multiply(alpha[first + i : first + j, None], alpha[first + i :])
-            A -= K_inv.T[first + i : first + j, first + i :]
-            A *= rows
-            A[:, : j - i] = np.triu(A[:, : j - i], 1)
-            off_diagonal += float(A.sum())
-            by_column += A.sum(axis=1) @ (a[i:j] * a[i:j]) + A.sum(axis=0) @ (a[i:] * a[i:])
-            by_column -= 2.0 * np.einsum("ij,ij->j", a[i:j], A @ a[i:])
+            G = pairs_of(alpha, K_inv, first + i, first + j)
+            G *= rows
+            off_diagonal += float(G.sum())
+            by_column += weighted_squares(G, a[i:j], a[i:])
         gradient[t] = off_diagonal + 0.5 * kappa[t] * (float(on_diagonal[first:].sum()) + JITTER * trace)
         np.add.at(gradient, M + t * d + np.array(radial.bandwidths), by_column)
     gradient[-1] = 0.5 * math.exp(theta[-1]) * trace
