@@ -74,6 +74,22 @@ def test_a_model_with_fidelities_off_knows_the_target_alone():
     assert len(model.shrunk(2.0).data.y) == 20
 
 
+def test_the_numbers_say_that_other_fidelities_are_off():
+    """With all results, the numbers of `why` give the model of those at the target."""
+    optimizer = brought(unrelated, at_target=20, elsewhere=40)
+    rng = np.random.default_rng(0)
+    off = Surrogate(kernel="se").model(PROBLEM, optimizer.history, rng)
+    assert off.guard is not None
+    numbers = off.hyperparameters()
+    assert set(numbers) == {"kappa0", "eta2", "mean", "h_x", "h_z"}
+    told = Surrogate().model(PROBLEM, optimizer.history, rng, hyperparameters=numbers)
+    assert len(told.data.y) == 60
+    U = rng.random((9, 2))
+    mean, deviation = off.moments(U)
+    expected = [off.value_as_told(m) for m in mean], [off.deviation_as_told(s) for s in deviation]
+    np.testing.assert_allclose(told.moments(U), expected, rtol=1e-9)
+
+
 def test_a_model_of_the_target_alone_has_a_mean_of_its_own():
     optimizer = brought(shifted, at_target=6, elsewhere=20)
     model = Surrogate(mean="median", guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0))

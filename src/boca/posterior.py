@@ -29,6 +29,7 @@ ACTIVE = 800  # ... and through how many it is approximated beyond
 LEADING = 128  # results that bound what a candidate may promise: few candidates are then looked at with all
 PROMISING = 256  # results among whose x the best is looked for, where there are more
 _GOLDEN = 0.6180339887498949
+_NO_REACH = 1e-9  # bandwidth of a fidelity that is switched off: with it, results elsewhere say nothing of the target
 _LARGEST_NOISE = 1e12  # standardised: such a result says nothing, and infinity would break the factor
 
 
@@ -236,13 +237,13 @@ class Model:
             "h_x": self.h[:d].tolist(),
         }
         if not self.encoding.fidelity_kernel:
-            numbers["h_z"] = self.h[d : d + p].tolist()
+            numbers["h_z"] = self.h[d : d + p].tolist() if self.guard is None else [_NO_REACH] * p
         kernel = self.encoding.kernel
         if kernel.jump is not None and self.h[kernel.jump.strength] > 0.0:
             numbers["jump"] = float(self.h[kernel.jump.strength])
         if kernel.trend is not None and self.h[kernel.trend.strength] > 0.0:
             numbers["trend"] = finite(float(self.h[kernel.trend.strength]) * self.kappa0 * scale * scale)
-        if self.rise > 0.0:
+        if self.rise > 0.0 and self.guard is None:
             numbers["noise_rise"] = finite(self.rise * scale * scale)
         return numbers
 

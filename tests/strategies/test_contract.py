@@ -525,3 +525,20 @@ def test_a_study_without_end_is_caught():
     problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Float(0, 1)), cost=lambda z: 1e-9 + z["n"])
     with pytest.raises(AssertionError, match="no end"):
         testing.check_budget_is_kept(Broken(for_nothing), Case("for nothing", problem))
+
+
+@pytest.mark.parametrize("name", ["boca", "paper", "gp-ucb", "gp-ei", "mf-gp-ucb", "mf-sko", "random"])
+@pytest.mark.parametrize("levels", [3, 8])
+def test_every_point_of_a_small_problem_is_out_before_one_is_out_twice(name, levels, short_direct):
+    problem = boca.Problem(
+        boca.Space(k=boca.Int(1, levels)),
+        boca.Space(source=boca.Choice(["formula", "rig"])),
+        cost=lambda z: 1.0 if z["source"] == "formula" else 3.0,
+        target={"source": "rig"},
+    )
+    for seed in range(3):
+        optimizer = boca.Optimizer(problem, budget=boca.targets(60), strategy=STRATEGIES[name][0](problem), seed=seed)
+        for k in range(5):
+            optimizer.tell(optimizer.ask(), float(k * 7 % 5))
+        out = optimizer.ask(2 * levels)
+        assert len({(trial.x["k"], trial.z["source"]) for trial in out}) == len(out) == 2 * levels

@@ -335,10 +335,14 @@ def hyperparameters(study: Study) -> Hyperparameters | Note:
     if not decisions:
         return Note("No trial was chosen by a model yet.")
     told = [t.why["hyperparameters"] for t in decisions]
+    is_off = ["guard" in t.why for t in decisions]  # fidelities that have no say have no bandwidth either
     columns: dict[str, FloatArray] = {}
     for key, space in (("h_x", study.problem.space), ("h_z", study.problem.fidelity)):
         for j, name in enumerate(space):
-            values = [numbers[key][j] if key in numbers else math.nan for numbers in told]
+            values = [
+                numbers[key][j] if key in numbers and not (off and key == "h_z") else math.nan
+                for numbers, off in zip(told, is_off, strict=True)
+            ]
             if not np.all(np.isnan(values)):
                 columns[name] = np.array(values)
     shrink = np.array([t.why.get("shrink", 1.0) for t in decisions])

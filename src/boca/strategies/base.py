@@ -18,6 +18,8 @@ from boca.space import Choice, FloatArray, Point
 from boca.start import by_preference
 from boca.trial import History, Suggestion, barred, occupied, point_key
 
+_DISTINCT = 64  # x tried at every other fidelity, where all that was wanted is out
+
 
 @runtime_checkable
 class Strategy(Protocol):
@@ -82,7 +84,9 @@ def free_or_stand_in(
     if found is not None:
         return *found, False
     instead = [*map(dict, others), *by_preference(problem, costs(problem, history))]
-    found = usable((u, z) for z in instead for u in ranked[:64])
+    _, first = np.unique(ranked, axis=0, return_index=True)
+    distinct = ranked[np.sort(first)[:_DISTINCT]]
+    found = usable((u, z) for z in instead for u in distinct)
     if found is not None:
         return *found, True
     u = next((u for u in ranked if point_key(problem.space.from_unit(u)) not in bad), ranked[0])
