@@ -7,8 +7,10 @@ import io
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -67,6 +69,7 @@ def done(folder):
     opt = stored()
     trial = opt.add({"a": 0.5, "kind": "flat"}, None, -1.04)
     assert trial.number == 4
+    opt.storage.close()
     return folder
 
 
@@ -141,6 +144,21 @@ def test_ctrl_c_waits_for_what_runs_and_exits_with_130(folder):
     assert all(t["state"] == "complete" for t in trials)
 
 
+def test_a_run_that_was_not_interrupted_exits_with_0_whatever_its_failures_say(folder):
+    text = (folder / "objective.py").read_text()
+    unlucky = "if x['a'] > 0.2:\n        raise OSError('Interrupted system call: the read was interrupted')\n    return"
+    (folder / "objective.py").write_text(text.replace("return", unlucky))
+    ran = command("run", "study.toml")
+    assert "was interrupted" in ran.stderr
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_an_interrupted_run_exits_with_130_also_where_it_found_nothing_at_the_target(folder, monkeypatch):
+    found = boca.Result(None, None, None, boca.History(), 0.0, (), interrupted=True)
+    monkeypatch.setattr("boca.run.drive", lambda *given, **settings: found)
+    assert said("run", "study.toml")[0] == 130
+
+
 def test_an_objective_that_always_fails_exits_with_1(folder):
     ran = command("run", "study.toml", BOWL_FAILS="1")
     assert ran.returncode == 1
@@ -195,6 +213,9 @@ def test_trials_are_exported(done):
     assert said("export", "bowl.db", "bowl", "--out", done / "out.csv") == (0, "")
     assert (done / "out.csv").read_text().count("\n") == 6
     assert said("export", "bowl.db", "bowl", "--format", "xml")[0] == 2
+    status, words = said("export", "bowl.db", "bowl", "--out", done / "no" / "out.csv")
+    assert status == 2
+    assert "--out must be a file that can be written" in words
 
 
 def test_failed_trials_and_those_that_are_out_are_tried_at_the_next_run(folder):
@@ -215,6 +236,78 @@ def test_failed_trials_and_those_that_are_out_are_tried_at_the_next_run(folder):
     status, words = said("retry", "bowl.db", "bowl", out.number)
     assert status == 2
     assert "must have failed or still be out" in words
+
+
+def test_what_failed_is_tried_once_however_often_it_is_asked_for(folder):
+    opt = stored()
+    trials = opt.ask(3)
+    for trial in trials:
+        opt.fail(trial, "a lost node")
+    opt.enqueue(trials[0].x, trials[0].z)
+    assert said("retry", "bowl.db", "bowl", 1, 1) == (0, "1 trial will be tried at the next run.\n")
+    assert said("retry", "bowl.db", "bowl") == (0, "1 trial will be tried at the next run.\n")
+    nothing = "Nothing is left to try: what failed has succeeded since, waits for its turn or is out.\n"
+    assert said("retry", "bowl.db", "bowl") == (0, nothing)
+    assert [q.x for q in opt.storage.read().queue] == [t.x for t in trials]
+    first = opt.ask()
+    assert said("retry", "bowl.db", "bowl") == (0, nothing)  # it is out
+    opt.tell(first, 1.0)
+    assert said("retry", "bowl.db", "bowl", 0) == (0, nothing)  # it has succeeded
+    assert len(opt.storage.read().queue) == 2
+
+
+def test_two_failures_at_one_point_are_one_to_try(folder):
+    opt = stored()
+    for _ in range(2):
+        opt.enqueue({"a": 0.5, "kind": "flat"})
+        opt.fail(opt.ask(), "a lost node")
+    assert said("retry", "bowl.db", "bowl") == (0, "1 trial will be tried at the next run.\n")
+    assert len(opt.storage.read().queue) == 1
+
+
+def test_without_a_failure_there_is_nothing_to_try(folder):
+    stored()
+    assert said("retry", "bowl.db", "bowl") == (0, "Nothing is left to try: no trial failed.\n")
+
+
+LOOKS = (("show",), ("show", "bowl"), ("best", "bowl"), ("export", "bowl"), ("report", "bowl"))
+CHANGES = (("retry", "bowl"), ("delete", "bowl", "--yes"))
+
+
+@pytest.mark.parametrize(("verb", "arguments"), [(verb, rest) for verb, *rest in (*LOOKS, *CHANGES)])
+def test_a_database_of_another_program_stays_as_it_was(folder, verb, arguments):
+    path = folder / "photos.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE photos(id)")
+        connection.commit()
+    before = path.read_bytes()
+    status, words = said(verb, path, *arguments)
+    assert status == 2
+    assert "must hold studies of boca" in words
+    assert path.read_bytes() == before
+    assert not list(folder.glob("photos.db-*"))
+
+
+@pytest.mark.parametrize(("verb", "arguments"), [(verb, rest) for verb, *rest in LOOKS])
+def test_to_look_changes_no_byte(done, verb, arguments):
+    with closing(sqlite3.connect("bowl.db")) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")  # to write would switch it back
+    before = (done / "bowl.db").read_bytes()
+    assert said(verb, "bowl.db", *arguments)[0] == 0
+    assert (done / "bowl.db").read_bytes() == before
+
+
+def test_a_file_is_the_same_file_to_every_command(folder):
+    (folder / "study.toml").rename(folder / "what?.toml")
+    (folder / "what?.toml").write_text(STUDY.replace('name = "bowl"', ""))
+    assert command("run", "what?.toml").returncode == 0
+    assert json.loads(said("show", "what?.db", "--json")[1])[0]["trials"] == 4
+    assert said("retry", "what?.db", "what?")[0] == 0
+    assert said("report", "what?.db", "what?")[0] == 0
+    assert command("run", "what?.toml", "--storage", "how?.db").returncode == 0
+    assert said("best", "how?.db", "what?")[0] == 0
+    assert said("delete", "how?.db", "what?", "--yes")[0] == 0
+    assert sorted(path.name for path in folder.glob("*.db")) == ["how?.db", "what?.db"]
 
 
 def test_a_study_is_deleted_only_on_a_yes(done):

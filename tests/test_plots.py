@@ -343,6 +343,17 @@ def test_bandwidths_are_those_that_were_learned_not_the_shrunk_ones(mixed):
     assert names == ["parameter C", "parameter depth", "parameter kind", "fidelity N", "fidelity T"]
 
 
+def test_fidelities_that_are_switched_off_have_no_bandwidth(mixed):
+    seen = study(mixed)
+    off = seen.history.chosen[-1]
+    why = {**off.why, "guard": 1.0, "hyperparameters": {**off.why["hyperparameters"], "h_z": [1e-9, 1e-9]}}
+    trials = [dataclasses.replace(t, why=why) if t.number == off.number else t for t in seen.history]
+    found = data.hyperparameters(dataclasses.replace(seen, history=boca.History(trials)))
+    assert all(math.isnan(found.bandwidths[name][-1]) for name in FIDELITY)
+    assert all(np.isfinite(found.bandwidths[name][:-1]).all() for name in FIDELITY)
+    assert all(np.isfinite(found.bandwidths[name]).all() for name in SPACE)
+
+
 def test_parallel_coordinates_have_a_line_a_complete_trial(mixed):
     ax = plots.parallel_coordinates(mixed)
     below, at = (collection.get_paths() for collection in ax.collections)
@@ -395,6 +406,14 @@ def test_a_covariance_of_fidelities_is_not_stored_so_there_is_no_model(tmp_path)
     assert "code" in data.information_gap(kept).words
     assert kept.recommendation is None
     assert isinstance(data.progress(kept), data.Progress) == (opt.best is not None)
+
+
+def test_pictures_of_a_model_say_where_another_version_made_the_study(mixed):
+    assert plots.slices(mixed).get_title() == ""
+    seen = dataclasses.replace(study(mixed), caveat="The model is not quite that of the $tudy.")
+    for draw in (plots.slices, plots.map2d, plots.information_gap):
+        assert draw(seen).get_title() == r"The model is not quite that of the \$tudy."
+    assert plots.progress(seen).get_title() == ""
 
 
 def test_a_result_can_be_drawn_and_a_pickled_one_says_what_is_missing():

@@ -199,6 +199,15 @@ def test_a_log_scale_needs_positive_bounds(kind, low):
         kind(low, 10, log=True)
 
 
+@pytest.mark.parametrize("log", [5, 1, 0, "no", None])
+@pytest.mark.parametrize("kind", [Float, Int])
+def test_a_scale_is_on_logs_or_not(kind, log):
+    """A step or a word in the third place would count as true."""
+    with pytest.raises(InvalidInput, match=f"log must be True or False; got {log!r}"):
+        kind(1, 100, log)
+    assert kind(1, 100, True) == kind(1, 100, log=True)
+
+
 @pytest.mark.parametrize("bound", [math.nan, math.inf, -math.inf, "1", None, True, [1], 1j])
 @pytest.mark.parametrize("kind", [Float, Int])
 def test_bounds_must_be_finite_numbers(kind, bound):
@@ -339,6 +348,13 @@ def test_a_space_does_not_follow_the_mapping_that_it_was_made_from():
     space = Space(parameters, b=Int(1, 2))
     parameters["c"] = Float(0, 1)
     assert list(space) == ["a", "b"]
+
+
+def test_a_name_that_is_given_twice_is_refused():
+    parameters = {"a": Float(0, 1), "b": Float(0, 1)}
+    with pytest.raises(InvalidInput, match=r"every name once; got \['a'\]"):
+        Space(parameters, a=Int(1, 3))
+    assert Space({**parameters, "a": Int(1, 3)})["a"] == Int(1, 3)
 
 
 def test_spaces_are_equal_by_content_and_order():

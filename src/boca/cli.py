@@ -11,6 +11,7 @@ import json
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,8 +26,11 @@ from boca.bench.command import app as bench
 from boca.errors import BocaError, InvalidInput, ObjectiveFailed
 from boca.problems import data
 from boca.run import Result
-from boca.storage.sql import Database, sqlite_path
-from boca.trial import History, Trial
+from boca.storage import Snapshot
+from boca.storage.location import location
+from boca.storage.reader import Reader, Stored
+from boca.storage.sql import Database
+from boca.trial import History, Trial, point_key
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(bench, name="bench")
@@ -82,10 +86,14 @@ def run(
         int | None, typer.Option(min=1, metavar="N", help="Worker processes.", show_default="what the file says")
     ] = None,
     storage: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where to keep it.", show_default="what the file says")
+        str | None,
+        typer.Option(metavar="URL", help="Where to keep it: a URL or a file.", show_default="what the file says"),
     ] = None,
     allow_change: Annotated[
-        bool, typer.Option("--allow-change", help="Let the budget be wider than the stored one.")
+        bool,
+        typer.Option(
+            "--allow-change", help="Let the budget be wider than the stored one, and the strategy of another version."
+        ),
     ] = False,
 ) -> None:
     """Run the study of a file to the end of its budget; run it again to go on after any interruption."""
@@ -102,7 +110,7 @@ def run(
         strategy=study.strategy,
         seed=study.seed,
         stop=None,
-        storage=storage or study.storage,
+        storage=study.storage if storage is None else location(storage),
         name=study.name,
         allow_change=allow_change,
         executor=workers or study.workers,
@@ -112,10 +120,10 @@ def run(
         callbacks=Progress() if sys.stderr.isatty() else Log(),
     )
     _print_result(result)
+    if result.interrupted:
+        raise typer.Exit(130)
     if result.x is None:
         raise typer.Exit(1)
-    if any("interrupted" in warning for warning in result.warnings):
-        raise typer.Exit(130)
 
 
 def _print_result(result: Result) -> None:
@@ -145,11 +153,11 @@ def show(
     as_json: _Json = False,
 ) -> None:
     """Show the studies of a storage, the trials of a study, or one trial."""
-    database = _open(url)
     if name is None:
-        _show_studies([_summary(database, each) for each in database.names()], as_json)
+        with closing(Reader(url)) as reader:
+            _show_studies([_summary(study) for study in reader.studies()], as_json)
         return
-    history = database.study(name).read().history
+    history = _look(url, name).history
     if trial is None:
         _show_trials(history, as_json)
         return
@@ -161,8 +169,8 @@ def show(
 @app.command()
 def best(url: _Url, name: _Name, as_json: _Json = False) -> None:
     """Print the best trial at the target; exit with 1 where there is none yet."""
-    database = _open(url)
-    found = database.study(name).read().history.best(_problem(database, name))
+    study = _look(url, name)
+    found = study.history.best(spec.problem_of(study.spec))
     if found is None:
         if as_json:
             print("null")
@@ -183,11 +191,14 @@ def export(
     out: Annotated[Path | None, typer.Option(metavar="FILE", show_default="standard output")] = None,
 ) -> None:
     """Write the trials of a study as CSV or JSON lines."""
-    text = exchange.text(_open(url).study(name).read().history, format)  # type: ignore[arg-type]
+    text = exchange.text(_look(url, name).history, format)  # type: ignore[arg-type]
     if out is None:
         sys.stdout.write(text)
-    else:
+        return
+    try:
         out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"--out must be a file that can be written; {out}: {error.strerror}.") from error
 
 
 @app.command()
@@ -205,7 +216,7 @@ def dashboard(
     """Show the studies of a storage on a live page, until Ctrl-C; it only reads."""
     from boca.dashboard import serve
 
-    serve(url if "://" in url else f"sqlite:///{url}", host=host, port=port, token=token)
+    serve(url, host=host, port=port, token=token)
 
 
 @app.command()
@@ -233,9 +244,30 @@ def retry(
         list[int] | None, typer.Argument(metavar="[K]...", help="Trials; without any, all that failed.")
     ] = None,
 ) -> None:
-    """Have failed trials tried again, as new ones, and trials that nobody works on any more, at the next run."""
-    study = _open(url).study(name)
-    history = study.read().history
+    """Have failed trials tried again, as new ones, and trials that nobody works on any more, at the next run.
+
+    A point that has succeeded since, waits for its turn or is out already is left alone.
+    """
+    with closing(_open(url)) as database:
+        study = database.study(name)
+        now = study.read()
+        chosen = _to_retry(now.history, numbers)
+        failed, out = _untried(now, chosen), [trial for trial in chosen if trial.state == "running"]
+        for trial in failed:
+            study.enqueue(trial.x, trial.z)
+        for trial in out:
+            study.abandon(trial)
+    count = len(failed) + len(out)
+    if count:
+        print(f"{count} trial{'' if count == 1 else 's'} will be tried at the next run.")
+    elif chosen:
+        print("Nothing is left to try: what failed has succeeded since, waits for its turn or is out.")
+    else:
+        print("Nothing is left to try: no trial failed.")
+
+
+def _to_retry(history: History, numbers: Sequence[int] | None) -> list[Trial]:
+    """Return the trials of these numbers, or all that failed."""
     wrong = [number for number in numbers or [] if not 0 <= number < len(history)]
     done = [number for number in numbers or [] if number not in wrong and history[number].state == "complete"]
     if wrong or done:
@@ -243,13 +275,15 @@ def retry(
             f"A trial to retry must have failed or still be out; of {len(history)} trials, "
             f"{', '.join(map(str, [*wrong, *done]))} {'is' if len(wrong + done) == 1 else 'are'} not such."
         )
-    chosen = [history[n] for n in numbers] if numbers else [t for t in history if t.state == "failed"]
-    for trial in chosen:
-        if trial.state == "failed":
-            study.enqueue(trial.x, trial.z)
-        else:
-            study.abandon(trial)
-    print(f"{len(chosen)} trial{'' if len(chosen) == 1 else 's'} will be tried at the next run.")
+    return [history[n] for n in sorted(set(numbers))] if numbers else [t for t in history if t.state == "failed"]
+
+
+def _untried(now: Snapshot, chosen: Sequence[Trial]) -> list[Trial]:
+    """Return a failed trial for every point that has not succeeded, is not queued and is not out."""
+    taken = {(point_key(t.x), point_key(t.z)) for t in now.history if t.state != "failed"}
+    taken |= {(point_key(queued.x), point_key(queued.z)) for queued in now.queue}
+    failed = {(point_key(t.x), point_key(t.z)): t for t in chosen if t.state == "failed"}
+    return [trial for point, trial in failed.items() if point not in taken]
 
 
 @app.command()
@@ -259,35 +293,32 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete a study with all its trials."""
-    database = _open(url)
-    count = len(database.study(name).read().history)
+    count = len(_look(url, name).history)
     if not yes:
         typer.confirm(f"Delete the study {name!r} with its {count} trials?", abort=True)
-    database.delete(name)
+    with closing(_open(url)) as database:
+        database.delete(name)
     print(f"Deleted {name!r}.")
 
 
+def _look(url: str, name: str) -> Stored:
+    """Read a study; nothing is made or changed."""
+    with closing(Reader(url)) as reader:
+        return reader.study(name)
+
+
 def _open(url: str) -> Database:
-    """Open a storage that is there; to look at one must not make one."""
-    if "://" not in url:
-        url = f"sqlite:///{url}"
-    path = sqlite_path(url)
-    if path is not None and not Path(path).is_file():
-        raise InvalidInput(f"The storage must be there; there is no file {path!r}.")
-    return Database(url)
+    """Open a storage to change it, once a look has shown that it is one."""
+    with closing(Reader(url)) as reader:
+        reader.read(lambda _: None)
+        return Database(reader.url)
 
 
-def _problem(database: Database, name: str) -> boca.Problem:
-    stored = database.spec(name)
-    assert stored is not None
-    return spec.problem_of(stored)
-
-
-def _summary(database: Database, name: str) -> dict[str, Any]:
-    history = database.study(name).read().history
-    found = history.best(_problem(database, name))
+def _summary(study: Stored) -> dict[str, Any]:
+    history = study.history
+    found = history.best(spec.problem_of(study.spec))
     counts = {state: sum(t.state == state for t in history) for state in ("complete", "running", "failed")}
-    return {"name": name, "trials": len(history), **counts, "best": None if found is None else found.value}
+    return {"name": study.name, "trials": len(history), **counts, "best": None if found is None else found.value}
 
 
 def _show_studies(summaries: Sequence[dict[str, Any]], as_json: bool) -> None:

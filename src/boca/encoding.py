@@ -162,6 +162,12 @@ class Encoding:
         assert self.fidelity_kernel is not None
         try:
             K = np.broadcast_to(np.asarray(self.fidelity_kernel(a, b), dtype=float), shape)
+        except KeyError as error:
+            names = ", ".join(map(repr, self.problem.fidelity)) or "none, so leave fidelity_kernel out"
+            raise InvalidInput(
+                f"fidelity_kernel(a, b) must use the names of fidelities; it raised {error!r}. "
+                f"The fidelities are: {names}."
+            ) from error
         except (TypeError, ValueError) as error:
             raise InvalidInput(
                 f"fidelity_kernel(a, b) must return covariances that broadcast to {shape}; it raised {error!r}. "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,11 @@ from typing import Any, Literal, TypeAlias, get_args
 from boca.errors import InvalidInput, one_of
 from boca.problem import Problem
 from boca.space import Choice, Int, Parameter, Point, Space
-from boca.trial import History, Trial
+from boca.trial import History, State, Trial
 
 Format: TypeAlias = Literal["csv", "jsonl"]
 
-_COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason")
+_COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason", "failure")
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,10 @@ def text(history: History, format: Format) -> str:
 
 
 def _object(trial: Trial) -> dict[str, Any]:
-    names = ("number", "state", "x", "z", "value", "cost", "noise", "seconds", "overhead", "reason", "why")
-    return {name: getattr(trial, name) for name in names}
+    """Return all of a trial, its reasons included; `reason` and `failure` mean what they mean in a table."""
+    names = ("number", "state", "x", "z", "value", "cost", "noise", "seconds", "overhead", "why")
+    said = {"reason": trial.why.get("reason"), "failure": trial.reason}
+    return {name: getattr(trial, name) for name in names} | said
 
 
 def _cell(value: object) -> object:
@@ -66,12 +69,14 @@ def _cell(value: object) -> object:
 def results(source: object, problem: Problem) -> list[Known]:
     """Return the complete results of a history, a pandas table, or a file of either format, as points of a problem.
 
-    A fidelity that is not said is the target's.  Nothing is taken from a source with a mistake in it.
+    A fidelity that is not said is the target's, and a row without a state is complete.  Nothing is taken from a source
+    with a mistake in it.
     """
+    is_text = _may_be_text(source)
     return [
         Known(
-            _point(problem.space, "x", record, where),
-            _point(problem.fidelity, "z", record, where, problem.target),
+            _point(problem.space, "x", record, where, {}, is_text=is_text),
+            _point(problem.fidelity, "z", record, where, problem.target, is_text=is_text),
             _number(record.get("value"), "value", where),
             *(
                 None if _is_empty(record.get(name)) else _number(record[name], name, where)
@@ -79,8 +84,20 @@ def results(source: object, problem: Problem) -> list[Known]:
             ),
         )
         for where, record in _records(source)
-        if record.get("state") in ("complete", "", None)
+        if _is_complete(record.get("state"), where)
     ]
+
+
+def _may_be_text(source: object) -> bool:
+    """Whether an option may be written out: in a CSV, and in a table that was read from one."""
+    is_json = isinstance(source, str | Path) and Path(source).suffix == ".jsonl"
+    return not isinstance(source, History) and not is_json
+
+
+def _is_complete(state: object, where: str) -> bool:
+    if not _is_empty(state) and state not in get_args(State):
+        raise InvalidInput(f"{where}: state must be one of {list(get_args(State))}, or empty; got {state!r}.")
+    return _is_empty(state) or state == "complete"
 
 
 def _records(source: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -90,7 +107,8 @@ def _records(source: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     elif isinstance(source, History):
         yield from ((f"trial {trial.number}", trial.row()) for trial in source)
     elif hasattr(source, "to_dict") and hasattr(source, "columns"):
-        yield from ((f"row {i}", record) for i, record in enumerate(source.to_dict("records")))
+        whole = source.astype(object).where(source.notna(), None)  # type: ignore[attr-defined]
+        yield from ((f"row {i}", record) for i, record in enumerate(whole.to_dict("records")))
     else:
         raise InvalidInput(f"Results must be a .csv or .jsonl file, a pandas table or a History; got {source!r}.")
 
@@ -99,11 +117,14 @@ def _from_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.suffix not in (".csv", ".jsonl"):
         raise InvalidInput(f"A file of results must end in .csv or .jsonl; got {str(path)!r}.")
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_bytes().decode("utf-8-sig")  # spreadsheets begin a file with a mark
     except OSError as error:
         raise InvalidInput(f"The file of results must be readable; {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"A file of results must be text in UTF-8; line {number} of {path.name} is not.") from error
     if path.suffix == ".csv":
-        for number, record in enumerate(csv.DictReader(io.StringIO(content)), start=2):
+        for number, record in enumerate(csv.DictReader(io.StringIO(content, newline="")), start=2):
             yield f"line {number} of {path.name}", record
         return
     for number, line in enumerate(content.splitlines(), start=1):
@@ -121,24 +142,31 @@ def _flat(line: str, where: str) -> dict[str, Any]:
 
 
 def _point(
-    space: Space, part: str, record: Mapping[str, Any], where: str, default: Mapping[str, Any] | None = None
+    space: Space, part: str, record: Mapping[str, Any], where: str, default: Mapping[str, Any], *, is_text: bool
 ) -> Point:
-    point = {}
+    """Return the point of a record; what it leaves empty is the default's, where there is one."""
+    point = dict(default)
     for name, parameter in space.items():
-        value = record.get(f"{part}.{name}", record.get(name))
-        if value is None and default is not None:
-            value = default[name]
-        point[name] = _value(parameter, value)
+        column = f"{part}.{name}" if f"{part}.{name}" in record else name
+        if column not in record:
+            continue
+        if name not in default or _can_be_empty(parameter) or not _is_empty(record[column]):
+            point[name] = _value(parameter, record[column], is_text)
     try:
         return space.validate(point, part)
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from None
 
 
-def _value(parameter: Parameter, given: Any) -> Any:
+def _can_be_empty(parameter: Parameter) -> bool:
+    """Whether nothing in a cell is an option: None is written so."""
+    return isinstance(parameter, Choice) and None in parameter.choices
+
+
+def _value(parameter: Parameter, given: Any, is_text: bool) -> Any:
     """Return what a cell of text means for a parameter; other values are what they are."""
     if isinstance(parameter, Choice):
-        return next((option for option in parameter.choices if _cell(option) == given or str(option) == given), given)
+        return _meant(parameter, given) if is_text else given
     if isinstance(given, str):
         try:
             return int(given) if isinstance(parameter, Int) else float(given)
@@ -147,11 +175,21 @@ def _value(parameter: Parameter, given: Any) -> Any:
     return int(given) if isinstance(parameter, Int) and isinstance(given, float) and given.is_integer() else given
 
 
+def _meant(parameter: Choice, given: Any) -> Any:
+    """Return the option itself where it is one; only then what a text stands for, such as "True" for True."""
+    if given in parameter.choices:
+        return given
+    return next((option for option in parameter.choices if given in (_cell(option), str(option))), given)
+
+
 def _number(given: Any, name: str, where: str) -> float:
     try:
-        return float(given)
+        number = float(given)
     except (TypeError, ValueError):
         raise InvalidInput(f"{where}: {name} must be a number; got {given!r}.") from None
+    if not math.isfinite(number):
+        raise InvalidInput(f"{where}: {name} must be finite; got {given!r}.")
+    return number
 
 
 def _is_empty(given: Any) -> bool:

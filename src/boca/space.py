@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from boca.errors import InvalidInput
+from boca.errors import InvalidInput, flags
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Point: TypeAlias = dict[str, Any]
@@ -75,6 +75,7 @@ class Float:
     log: bool = False
 
     def __post_init__(self) -> None:
+        flags(self, "log")
         object.__setattr__(self, "low", finite_number(self.low, "Float low"))
         object.__setattr__(self, "high", finite_number(self.high, "Float high"))
         _check_bounds(self.low, self.high, self.log, "Float")
@@ -122,6 +123,7 @@ class Int:
     log: bool = False
 
     def __post_init__(self) -> None:
+        flags(self, "log")
         object.__setattr__(self, "low", whole_number(self.low, "Int low"))
         object.__setattr__(self, "high", whole_number(self.high, "Int high"))
         _check_bounds(self.low, self.high, self.log, "Int")
@@ -249,6 +251,12 @@ class Space(Mapping[str, Parameter]):
     def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **named: Parameter) -> None:
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InvalidInput(f"Space takes a mapping from name to parameter, or keywords; got {parameters!r}.")
+        twice = [name for name in named if name in (parameters or {})]
+        if twice:
+            raise InvalidInput(
+                f"Space needs every name once; got {twice} in the mapping and as keywords. "
+                "To replace a parameter, give Space({**parameters, name: parameter})."
+            )
         given = {**(parameters or {}), **named}
         for name, parameter in given.items():
             if not isinstance(name, str) or not name:

@@ -16,6 +16,9 @@ from boca.space import Choice, Float, Int, Parameter, Space
 
 _COSTS = 16  # fidelities at which a cost function shows what it is
 
+CHANGEABLE = frozenset({"budget", "fields"})
+"""The parts that may differ where somebody says so: results stay results with more money, and with another version."""
+
 
 def describe(problem: Problem, strategy: object, *, seed: int, capital: Capital | None) -> dict[str, Any]:
     """Return everything that a resumed study must have in common with the first one, as JSON."""
@@ -60,21 +63,55 @@ def capital_of(spec: Mapping[str, Any]) -> Capital | None:
 
 
 def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:
-    """Return what differs between two descriptions, a clause a part; empty where they agree."""
+    """Return what differs between two descriptions, a clause a part; empty where they agree.
+
+    A description has every field of its strategy.  One that only one of the two has did not exist in the version that
+    made the other: such fields are a part of their own, "fields", as nobody can give what there was not.
+    """
     found = {}
+    old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
+    if old or new:
+        found["fields"] = _fields(old, new)
     for part in stored:
-        if part == "target_cost":
-            continue  # the fingerprint of the cost covers it, to twelve digits
-        if _exactly(stored[part]) != _exactly(given.get(part)):
-            found[part] = (
-                f"{part} was {_short(stored[part], given.get(part))}, and is {_short(given.get(part), stored[part])}"
-            )
+        if part in ("target_cost", "first_budget"):
+            continue  # the fingerprint of the cost covers it, to twelve digits; and what was, nobody gives
+        was, now = stored[part], given.get(part)
+        if part == "strategy":
+            was, now = _common(was, now), _common(now, was)
+        if _exactly(was) != _exactly(now):
+            found[part] = f"{part} was {_short(was, now)}, and is {_short(now, was)}"
     if "cost" in found and "measured" not in (stored["cost"], given["cost"]):
         if {"fidelity", "target"} & found.keys():
             del found["cost"]  # the same function has other values at other fidelities
         else:
             found["cost"] = "cost has other values at the same fidelities"
     return found
+
+
+def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return in words which fields of a strategy came and went between two versions."""
+    came = f"strategy has {json.dumps(new)}, which did not exist when the study was made"
+    went = f"strategy had {json.dumps(old)}, which does not exist in this version"
+    return "; ".join([*([came] if new else []), *([went] if old else [])])
+
+
+def _is_same_class(one: Any, other: Any) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict) and "type" in one and one["type"] == other.get("type")
+
+
+def _only(one: Any, other: Any, path: str = "") -> dict[str, Any]:
+    """Return the fields by path that a dataclass has in one description and not in the other."""
+    found: dict[str, Any] = {}
+    for name, value in one.items() if _is_same_class(one, other) else ():
+        found |= _only(value, other[name], f"{path}{name}.") if name in other else {f"{path}{name}": value}
+    return found
+
+
+def _common(one: Any, other: Any) -> Any:
+    """Return a description with the fields that the other one has too; fields have names and no order."""
+    if not _is_same_class(one, other):
+        return one
+    return {name: _common(one[name], other[name]) for name in sorted(one) if name in other}
 
 
 def plain(value: object) -> Any:

@@ -10,8 +10,8 @@ import pytest
 from boca import Choice, Float, Int, Optimizer, Problem, RandomSearch, Space, targets
 from boca.dashboard import app
 from boca.dashboard.advice import Advice, Adviser
-from boca.dashboard.reading import Reader
 from boca.dashboard.watch import Watcher
+from boca.storage.reader import Reader
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it would rather have a successor of httpx

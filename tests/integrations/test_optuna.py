@@ -612,8 +612,20 @@ def test_a_study_that_does_not_fit_is_refused() -> None:
 def test_a_name_that_is_not_there_is_told(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'boca.db'}"
     optimizer_with_results(1, storage=url, name="mine").storage.close()
-    with pytest.raises(InvalidInput, match=r"no study 'yours'.*'mine'"):
+    with pytest.raises(InvalidInput, match="a study of the name 'yours'; the database has: mine"):
         to_optuna(url, name="yours")
+
+
+def test_a_storage_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is no file"):
+        to_optuna(f"sqlite:///{tmp_path / 'typo.db'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_enough(tmp_path: Path) -> None:
+    opt = optimizer_with_results(2, storage=f"sqlite:///{tmp_path / 'boca.db'}", name="mine")
+    opt.storage.close()
+    assert len(to_optuna(str(tmp_path / "boca.db"), name="mine").trials) == 2
 
 
 def test_a_missing_optuna_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,6 +264,33 @@ def test_the_study_is_as_it_was(hostile, written):
     assert [(t.number, t.state, t.value, t.told) for t in opt.history] == before
 
 
+def test_a_study_of_another_version_has_a_report_that_says_so():
+    from boca.plots.study import stored
+    from boca.spec import describe
+
+    def seen(change):
+        described = describe(PROBLEM, boca.Boca(), seed=0, capital=None)
+        change(described["strategy"])
+        return stored("s", described, History(healthy()))
+
+    def newer(strategy):
+        strategy["surrogate"] |= {"new_field": 1}
+        strategy["another"] = 2
+
+    assert "which another version made: it is without new_field, which this" in words.warnings(seen(newer))[0]
+    assert "another" in Page(report.html(seen(newer))).sections["searched"]
+    older = seen(lambda strategy: strategy["surrogate"].pop("guard"))
+    assert words.warnings(older) == [
+        "The model is not quite that of the study, which another version made: it is with this version's guard, which "
+        "did not exist then."
+    ]
+    assert older.recommendation is not None
+    other = seen(lambda strategy: strategy["surrogate"].update(kernel="of tomorrow"))
+    assert other.model is None
+    assert "of tomorrow" in other.why_no_model
+    assert words.warnings(seen(lambda strategy: None)) == []
+
+
 def test_a_declared_cost_is_known_of_a_target_that_was_never_bought():
     trials = [made(k, z={"n": 1.0 + k}, cost=3.0 * (1.0 + k)) for k in range(6)]
     problem = boca.Problem(PROBLEM.space, PROBLEM.fidelity, cost=lambda z: 3.0 * z["n"])

@@ -103,13 +103,19 @@ def test_a_large_seed_is_kept_exactly(database):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"space": Space(SPACE, a=Float(0.5, 9.0, log=True))}, r'space was \{"a": \{.*8\.0.*and is \{"a": \{.*9\.0'),
-        ({"space": Space(SPACE, a=Float(0.5, 8.0))}, r"space was .*true.*and is .*false"),
-        ({"space": Space(SPACE, b=Float(1, 5))}, r'space was \{"b": \{"type": "int".*and is \{"b": \{"type": "float"'),
-        ({"space": Space(SPACE, c=Choice(["y", "x"]))}, r'space was .*\["x", "y"\].*and is .*\["y", "x"\]'),
+        (
+            {"space": Space({**SPACE, "a": Float(0.5, 9.0, log=True)})},
+            r'space was \{"a": \{.*8\.0.*and is \{"a": \{.*9\.0',
+        ),
+        ({"space": Space({**SPACE, "a": Float(0.5, 8.0)})}, r"space was .*true.*and is .*false"),
+        (
+            {"space": Space({**SPACE, "b": Float(1, 5)})},
+            r'space was \{"b": \{"type": "int".*and is \{"b": \{"type": "float"',
+        ),
+        ({"space": Space({**SPACE, "c": Choice(["y", "x"])})}, r'space was .*\["x", "y"\].*and is .*\["y", "x"\]'),
         ({"space": Space(SPACE, d=Float(0, 1))}, r'space was \{\}, and is \{"d"'),
         ({"space": Space(a=SPACE["a"], b=SPACE["b"])}, r'space was \{"c".*and is \{\}'),
-        ({"fidelity": Space(FIDELITY, n=Float(0.2, 1.0))}, r"fidelity was .*0\.1.*and is .*0\.2"),
+        ({"fidelity": Space({**FIDELITY, "n": Float(0.2, 1.0)})}, r"fidelity was .*0\.1.*and is .*0\.2"),
         ({"fidelity": None, "cost": None}, r'fidelity was \{"n".*and is \{\}'),
         ({"target": {"n": 0.5}}, r'target was \{"n": 1\.0\}, and is \{"n": 0\.5\}'),
         ({"direction": "minimize"}, r'direction was "maximize", and is "minimize"'),
@@ -198,6 +204,68 @@ def test_a_study_of_another_name_may_be_anything(database):
     assert database.database().names() == ["study", "other"]
 
 
+# Another version ----------------------------------------------------------------------------------------------------
+
+
+def remade(database, change):
+    """Have the study look as if another version had made it."""
+    place = database.database()
+    stored = place.spec("study")
+    change(stored["strategy"])
+    place.change("study", stored)
+
+
+def aged(strategy):
+    del strategy["improve_on_draws"], strategy["surrogate"]["guard"]
+
+
+def newer(strategy):
+    strategy["surrogate"]["new_field"] = 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (aged, r'has \{"surrogate\.guard": 0\.25, "improve_on_draws": true\}, which did not exist when the study was'),
+        (newer, r'had \{"surrogate\.new_field": 1\}, which does not exist in this version'),
+    ],
+)
+def test_a_study_of_another_version_needs_permission_and_goes_on_with_its_trials(database, change, words):
+    first = begun(database, strategy=Boca())
+    first.tell(first.ask(), 1.0)
+    remade(database, change)
+    with pytest.raises(InvalidInput, match=f"strategy {words}.*allow_change=True lets .*fields of this version"):
+        begun(database, strategy=Boca())
+    again = begun(database, strategy=Boca(), allow_change=True)
+    assert [t.value for t in again.history] == [1.0]
+    assert again.ask().number == 1
+    assert database.database().spec("study")["strategy"] == plain(Boca())  # from here on it is of this version
+    assert len(begun(database, strategy=Boca()).history) == 2
+
+
+def test_permission_for_another_version_is_none_for_another_setting(database):
+    begun(database, strategy=Boca())
+    remade(database, aged)
+    before = database.database().spec("study")
+    for strategy in (Boca(maximizer="direct"), Boca(surrogate=Surrogate(starts=3)), RandomSearch()):
+        with pytest.raises(InvalidInput, match=r"strategy was .*and is "):
+            begun(database, strategy=strategy, allow_change=True)
+    with pytest.raises(InvalidInput, match="wider, not narrower"):
+        begun(database, strategy=Boca(), budget=targets(5), allow_change=True)
+    assert database.database().spec("study") == before
+    wider = begun(database, strategy=Boca(improve_on_draws=False), budget=targets(20), allow_change=True)
+    assert database.database().spec("study")["strategy"]["improve_on_draws"] is False
+    assert wider.budget.total == 20 * problem().target_cost
+
+
+def test_a_key_of_a_table_is_no_field_and_fields_have_no_order(database):
+    begun(database, strategy=Mine())
+    with pytest.raises(InvalidInput, match="strategy was"):
+        begun(database, strategy=Mine(table={"k": 2.0, "l": 1.0}), allow_change=True)
+    remade(database, lambda strategy: strategy.update({"step": strategy.pop("step")}))
+    begun(database, strategy=Mine())
+
+
 # The budget -----------------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +285,16 @@ def test_another_budget_needs_permission_and_may_only_be_wider(database):
     with pytest.raises(InvalidInput, match="wider, not narrower"):
         begun(database, budget=targets(1000), allow_change=True)
     begun(database, budget=None)
+
+
+@pytest.mark.parametrize("then", [targets(200), 1e6, None])
+def test_the_start_stays_the_share_of_the_budget_that_the_study_was_made_with(database, then):
+    before = begun(database).budget.start
+    assert before > 0.0
+    for _ in range(2):  # and when it is opened again
+        wider = begun(database, budget=then, allow_change=True)
+        assert wider.budget.start == before
+        assert wider.budget.total > 10.0 * before
 
 
 def test_permission_that_is_not_needed_changes_nothing(database):

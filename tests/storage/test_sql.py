@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 import boca
-from boca import Float, Optimizer, Problem, RandomSearch, Space, targets
+from boca import Float, Optimizer, Problem, RandomSearch, Space, seconds, targets
 from boca.errors import InvalidInput, InvalidTrial, StorageFailed
 from boca.storage import Lease, schema
 from boca.storage.sql import Database
@@ -162,6 +162,48 @@ def test_when_an_attempt_was_handed_out_is_stored_and_stays(database):
     assert began() == now
 
 
+def test_a_result_does_not_move_its_point(database):
+    study, lease = database.study(), Lease()
+    first, second = claim(study, 0.1, lease=lease), claim(study, 0.2, lease=lease)
+    study.finish(replace(complete(first), x={"a": 9.0}, z={}, overhead=7.0))
+    study.again(replace(second, x={"a": 9.0}, z={}), lease)
+    stored = database.study().read().history
+    assert [(t.x, t.z, t.overhead) for t in stored] == [({"a": 0.1}, {"n": 1.0}, 0.0), ({"a": 0.2}, {"n": 1.0}, 0.0)]
+    assert [(t.state, t.attempt) for t in stored] == [("complete", 0), ("running", 1)]
+
+
+def test_an_edit_of_a_trial_that_is_out_is_refused_and_does_not_reach_the_disk(database):
+    asked = database.optimizer(PROBLEM, budget=targets(9), seed=0).ask()
+    other = database.optimizer(PROBLEM, budget=targets(9), seed=0)
+    trial = other.running[0]
+    trial.x["a"] = 0.5
+    with pytest.raises(InvalidTrial, match="did your code change it"):
+        other.tell(trial, 1.0)
+    other.tell(trial.number, 1.0)
+    assert database.optimizer(PROBLEM, budget=targets(9), seed=0).history[0].x == asked.x
+
+
+def test_seconds_are_those_from_ask_to_tell_whoever_asked(database):
+    def opened():
+        return database.optimizer(PROBLEM, budget=seconds(60.0), seed=0)
+
+    first, second, third = opened().ask(3)
+    time.sleep(0.2)
+    told = opened().tell(first.number, 1.0)
+    failed = opened().fail(second, "no")
+    said = opened().tell(third, 1.0, seconds=5.0)
+    assert 0.2 <= told.seconds <= failed.seconds < 5.0
+    assert said.seconds == 5.0
+    assert opened().spent == pytest.approx(sum(t.seconds + t.overhead for t in opened().history))
+
+
+def test_a_clock_that_goes_back_gives_no_time_below_zero(database, monkeypatch):
+    trial = database.optimizer(PROBLEM, budget=seconds(60.0), seed=0).ask()
+    now = time.time()
+    monkeypatch.setattr("boca.storage.sql.time.time", lambda: now - 3600.0)
+    assert database.optimizer(PROBLEM, budget=seconds(60.0), seed=0).tell(trial, 1.0).seconds == 0.0
+
+
 def test_studies_of_one_database_do_not_meet(database):
     one, other = database.study("one"), database.study("two")
     one.enqueue({"a": 0.5}, {})
@@ -206,6 +248,35 @@ def test_reasons_are_loaded_one_by_one_when_somebody_looks(database, statements)
     claim(writer)
     assert "why" in reader.read().history[3].__dict__
     assert reads(statements)[1] == 1
+
+
+def test_whoever_looks_at_many_reasons_gets_those_that_are_left_at_once(database, statements):
+    writer, reader = database.study(), database.study()
+    for k in range(40):
+        claim(writer, k / 100, why={"reason": f"Reason {k}.", "phase": "model"})
+    history = reader.read().history
+    writer.finish(complete(writer.read().history[39]))
+    del statements[:]
+    assert reader.read().history[39].state == "complete"
+    assert [trial.why["reason"] for trial in history] == [f"Reason {k}." for k in range(40)]
+    assert [trial.why["reason"] for trial in reader.read().history] == [f"Reason {k}." for k in range(40)]
+    assert reads(statements)[1] <= 10
+
+
+def test_reasons_that_were_loaded_outlive_the_study_and_others_are_missed(database, statements):
+    study = database.study()
+    for k in range(20):
+        study.add(complete(draft(k / 100, why={"reason": f"Reason {k}.", "phase": "added"})))
+    whole, light = database.study(), database.study()
+    known, unknown = whole.read().history, light.read().history
+    del statements[:]
+    whole.load_reasons()
+    whole.load_reasons()
+    assert reads(statements) == (0, 1)
+    database.database().delete("study")
+    assert [trial.why["reason"] for trial in known] == [f"Reason {k}." for k in range(20)]
+    with pytest.raises(StorageFailed, match="somebody deleted it"):
+        _ = unknown[0].why
 
 
 def test_reasons_that_were_loaded_stay_when_the_trial_changes(database, statements):

@@ -1,6 +1,5 @@
 """The live page: look at the studies of a storage in a browser while they run.
 
-reading   a database, opened so that nothing can be written to it
 watch     a thread that keeps up with what changes there
 money     what the page is told of the books
 advice    the recommendation, in a process of its own and with a limit

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from boca.dashboard.reading import Reader
 from boca.dashboard.watch import Study, Watcher
 from boca.plots.study import stored
+from boca.storage.reader import Reader
 
 _LIMIT = 60.0  # seconds for a recommendation
 _MOST = 4000  # results for a model: its memory grows with their square

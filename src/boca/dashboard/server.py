@@ -7,8 +7,8 @@ import ipaddress
 import socket
 from collections.abc import Callable
 
-from boca.dashboard.reading import Reader
 from boca.errors import InvalidInput
+from boca.storage.reader import Reader
 
 
 def serve(

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 from boca import spec as specs
 from boca.books import Books
-from boca.dashboard.reading import Reader, Row
 from boca.errors import BocaError, StorageFailed
 from boca.problem import Capital, Problem
+from boca.storage.reader import Reader, Row
 from boca.trial import History, Trial
 
 log = logging.getLogger("boca")

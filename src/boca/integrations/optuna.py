@@ -12,6 +12,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from secrets import SystemRandom, randbits
 from typing import Any
@@ -315,8 +316,9 @@ def to_optuna(
 ) -> optuna.Study:
     """Make an Optuna study of the finished trials of a study of boca.
 
-    `source` is an optimiser, a history with its problem, or the URL of a storage in which `name` is the study.  The
-    other arguments are those of `optuna.create_study`.  A trial that is out is not taken: nobody would tell its result.
+    `source` is an optimiser, a history with its problem, or the URL or the file of a storage in which `name` is the
+    study.  The other arguments are those of `optuna.create_study`.  A trial that is out is not taken: nobody would tell
+    its result.
     """
     history, problem, strategy = _opened(source, problem, name)
     axes = {part: axes_of(space, part) for part, space in (("x", problem.space), ("z", problem.fidelity))}
@@ -352,17 +354,12 @@ def _opened(source: object, problem: Problem | None, name: str) -> tuple[History
             raise InvalidInput(f"A history needs its problem: to_optuna(history, problem); got {problem!r}.")
         return source, problem, None
     if isinstance(source, str):
-        from boca.storage.sql import Database
+        from boca.storage.reader import Reader
 
-        database = Database(source)
-        try:
-            stored = database.spec(name)
-            if stored is None:
-                raise InvalidInput(f"There is no study {name!r} in {source!r}; it has {sorted(database.names())}.")
-            return database.study(name).read().history, spec.problem_of(stored), stored["strategy"]
-        finally:
-            database.close()
-    raise InvalidInput(f"to_optuna takes an Optimizer, a History or the URL of a storage; got {source!r}.")
+        with closing(Reader(source)) as reader:
+            stored = reader.study(name)
+        return stored.history, spec.problem_of(stored.spec), stored.spec["strategy"]
+    raise InvalidInput(f"to_optuna takes an Optimizer, a History, or the URL or file of a storage; got {source!r}.")
 
 
 def from_optuna(study: optuna.Study, problem: Problem) -> History:

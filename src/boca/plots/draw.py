@@ -145,7 +145,7 @@ def slices(
     point, or as `at` says; trials lie where their own value of the parameter is, wherever the others are.
     """
     seen = study(source)
-    ax = _axes(ax)
+    ax = _model_axes(ax, seen)
     found = data.slices(seen, name, at=at)
     ax.set(xlabel=name and _words(name), ylabel="value")
     if isinstance(found, Note):
@@ -213,7 +213,7 @@ def map2d(
     recommended point.
     """
     seen = study(source)
-    ax = _axes(ax)
+    ax = _model_axes(ax, seen)
     from matplotlib.patheffects import AbstractPathEffect, withStroke
 
     found = data.map2d(seen, x, y, at=at)
@@ -255,7 +255,7 @@ def information_gap(
     that trials that had those lower too lie above the curve.
     """
     seen = study(source)
-    ax = _axes(ax)
+    ax = _model_axes(ax, seen)
     found = data.information_gap(seen, name, number=number)
     ax.set(xlabel=name and _words(name), ylabel="information gap ξ", ylim=(-0.05, 1.05))
     if isinstance(found, Note):
@@ -360,6 +360,14 @@ def parallel_coordinates(source: object, *, ax: Axes | None = None) -> Axes:
 
 
 # Axes -------------------------------------------------------------------------------------------------------------
+
+
+def _model_axes(given: Axes | None, seen: Study) -> Axes:
+    """Return axes that say where the model is not quite the study's."""
+    ax = _axes(given)
+    if seen.caveat is not None:
+        ax.set_title(_words(seen.caveat, 300), fontsize="small", color="0.35", wrap=True)
+    return ax
 
 
 def _axes(given: Axes | None) -> Axes:

@@ -6,10 +6,10 @@ a cost function, what trials and a target cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from dataclasses import dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from boca import spec as specs
@@ -19,6 +19,7 @@ from boca.optimizer import Optimizer
 from boca.posterior import Model
 from boca.problem import Capital, Problem
 from boca.recommendation import Recommendation, posterior, recommend
+from boca.render import text
 from boca.run import Result
 from boca.surrogate import Surrogate
 from boca.trial import History, Trial
@@ -43,6 +44,8 @@ class Study:
     """What the optimiser itself warns of; None where it is not at hand."""
     lacks: str | None = None
     """Why there can be no model, where a part of it is missing."""
+    caveat: str | None = None
+    """In what the model here differs from the study's, where another version made that."""
 
     @cached_property
     def books(self) -> Books:
@@ -131,39 +134,48 @@ def load(url: str, name: str) -> Study:
 
     `url` is that of the storage, or the file of a SQLite database.
     """
-    from boca.storage.sql import Database, sqlite_path
+    from boca.storage.reader import Reader
 
-    if not isinstance(url, str):
-        raise InvalidInput(f"The storage must be a URL such as 'sqlite:///study.db', or a file; got {url!r}.")
-    place = url if "://" in url else f"sqlite:///{url}"
-    path = sqlite_path(place)
-    if path is not None and not Path(path).is_file():
-        raise InvalidInput(f"The storage must be there; there is no file {path!r}.")
-    database = Database(place)
-    history = database.study(name).read().history
-    described = database.spec(name)
-    assert described is not None
-    return stored(name, described, history)
+    with closing(Reader(url)) as reader:
+        found = reader.study(name)
+    return stored(name, found.spec, found.history)
 
 
 def stored(name: str, described: Mapping[str, Any], history: History) -> Study:
     """Return the study of a stored description and its trials."""
     settings = described["strategy"] if isinstance(described["strategy"], Mapping) else {"type": described["strategy"]}
-    kept = settings.get("surrogate")
-    has_kernel = isinstance(kept, Mapping) and kept.get("fidelity_kernel") is not None
+    surrogate, caveat, lacks = _surrogate(settings.get("surrogate"))
     return Study(
         specs.problem_of(described),
         history,
-        Kept(None if has_kernel else _surrogate(kept), settings.get("hyperparameters")),
+        Kept(surrogate, settings.get("hyperparameters")),
         name=name,
         capital=specs.capital_of(described),
         seed=described["seed"],
         settings=settings,
-        lacks=_NO_CODE if has_kernel else None,
+        lacks=lacks,
+        caveat=caveat,
     )
 
 
-def _surrogate(kept: object) -> Surrogate | None:
+def _surrogate(kept: object) -> tuple[Surrogate | None, str | None, str | None]:
+    """Return a stored surrogate, in what it differs from the one that was stored, and why there is none."""
+    if isinstance(kept, Mapping) and kept.get("fidelity_kernel") is not None:
+        return None, None, _NO_CODE
     if not isinstance(kept, Mapping) or kept.get("type") != f"{Surrogate.__module__}.{Surrogate.__qualname__}":
-        return None  # as for a strategy without one, `recommend` has its own
-    return Surrogate(**{key: value for key, value in kept.items() if key != "type"})
+        return None, None, None  # as for a strategy without one, `recommend` has its own
+    known = [f.name for f in fields(Surrogate)]
+    try:
+        surrogate = Surrogate(**{name: kept[name] for name in known if name in kept})
+    except BocaError as error:
+        return None, None, f"There is no model: {error}"
+    return surrogate, _caveat([name for name in kept if name not in ("type", *known)], set(known) - kept.keys()), None
+
+
+def _caveat(unknown: Collection[str], new: Collection[str]) -> str | None:
+    """Return what settings of another version come to, in a sentence."""
+    how = [f"without {text(', '.join(unknown))}, which this version of boca does not know"] if unknown else []
+    how += [f"with this version's {', '.join(sorted(new))}, which did not exist then"] if new else []
+    if not how:
+        return None
+    return f"The model is not quite that of the study, which another version made: it is {' and '.join(how)}."

@@ -92,7 +92,8 @@ def kind(parameter: Parameter) -> str:
 def warnings(study: Study) -> list[str]:
     """Return what a reader should know before trusting the results."""
     told = study.books.warnings(queued=0) if study.said is None else study.said
-    return [*told, *_running(study), *_never_moved(study), *_at_bounds(study), *_uninformative(study)]
+    caveat = [] if study.caveat is None else [study.caveat]
+    return [*told, *caveat, *_running(study), *_never_moved(study), *_at_bounds(study), *_uninformative(study)]
 
 
 def _running(study: Study) -> list[str]:

@@ -82,6 +82,14 @@ class Storage(Protocol):
 
     def enqueue(self, x: Point, z: Point) -> None: ...
 
+    def seconds_out(self, number: int) -> float | None:
+        """Return the seconds since a running trial was handed out; None where only who has it knows."""
+        ...
+
+    def load_reasons(self) -> None:
+        """Have the reasons of all trials that were read at hand, so that they outlive the storage."""
+        ...
+
     def retake(self, lease: Lease, *, max_retries: int) -> Sequence[Trial]:
         """Take over the trials of owners that are dead and of leases that have ended, and return them.
 

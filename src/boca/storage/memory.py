@@ -73,6 +73,12 @@ class Memory:
             self._queued += 1
             self._queue.append(Queued(self._queued, dict(x), dict(z)))
 
+    def seconds_out(self, number: int) -> float | None:
+        return None  # whoever asked and whoever tells are one process, which has a better clock
+
+    def load_reasons(self) -> None:
+        pass
+
     def retake(self, lease: Lease, *, max_retries: int) -> Sequence[Trial]:
         with self._lock:
             taken = []
@@ -89,7 +95,7 @@ class Memory:
     def again(self, trial: Trial, lease: Lease) -> Trial:
         with self._lock:
             refuse_result(self._trials[trial.number], trial)
-            return self._taken_over(trial, lease)
+            return self._taken_over(self._trials[trial.number], lease)
 
     def is_held_by_others(self, lease: Lease) -> bool:
         with self._lock:

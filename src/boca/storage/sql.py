@@ -40,11 +40,16 @@ _BUSY = 120.0  # seconds to wait for other writers of a file: 16 of them starved
 _PATIENCE = 600.0  # seconds to wait for a server that is down
 _REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf", "resolve host", "not permitted")
 _DELETED = "The study must be there; somebody deleted it."
+_FEW = 8  # trials whose reasons are loaded one by one: whoever looks at more soon looks at all
 _MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
 
-# What a read needs; the reasons, the bulk of a row, are loaded one by one when somebody looks at them.
+# What a read needs; the reasons, the bulk of a row, are loaded when somebody looks at them.
 _HIDDEN = ("study", "why", "token", "owner", "driver", "until", "began")
 _LIGHT = [column for column in trials.c if column.name not in _HIDDEN]
+
+# What is said of a trial when it is made, and what may change later: a result never moves a point.
+_ASKED = ("x", "z", "overhead", "asked")
+_TOLD = ("cost", "state", "value", "noise", "seconds", "reason", "told", "attempt", "output")
 
 # The statements of every trial, built once: building one costs more than running it.
 _HOLD = sa.select(studies.c.trials, studies.c.event).where(studies.c.id == sa.bindparam("study")).with_for_update()
@@ -56,6 +61,12 @@ _CHANGED = (
 )
 _ONE = sa.select(*_LIGHT).where(trials.c.study == sa.bindparam("study"), trials.c.number == sa.bindparam("trial"))
 _WHY = sa.select(trials.c.why).where(trials.c.study == sa.bindparam("study"), trials.c.number == sa.bindparam("trial"))
+_REASONS = sa.select(trials.c.number, trials.c.why).where(
+    trials.c.study == sa.bindparam("study"), trials.c.number >= sa.bindparam("since")
+)
+_BEGAN = sa.select(trials.c.began).where(
+    trials.c.study == sa.bindparam("study"), trials.c.number == sa.bindparam("trial")
+)
 _WAITING = (
     sa.select(queue.c.id, queue.c.x, queue.c.z).where(queue.c.study == sa.bindparam("study")).order_by(queue.c.id)
 )
@@ -247,6 +258,7 @@ class Sql:
         self._trials: list[Trial] = []
         self._history = History()
         self._event = 0
+        self._looks = 0  # at reasons that had to be loaded
         self._lock = threading.Lock()  # of what was read: a driver may have threads
 
     def read(self) -> Snapshot:
@@ -327,6 +339,21 @@ class Sql:
                 connection.execute(queue.insert().values(study=self._id, x=x, z=z, token=token))
 
         self._database.write(work)
+
+    def seconds_out(self, number: int) -> float | None:
+        """Return the time since the attempt began, by the clocks of who asked and of who wants to know."""
+        which = {"study": self._id, "trial": number}
+        began = self._database.read(lambda c: c.execute(_BEGAN, which).scalar_one_or_none())
+        return None if began is None else max(time.time() - began, 0.0)
+
+    def load_reasons(self) -> None:
+        with self._lock:
+            missing = {trial.number: trial for trial in self._trials if "why" not in trial.__dict__}
+        if missing:
+            which = {"study": self._id, "since": min(missing)}
+            for number, why in self._database.read(lambda c: c.execute(_REASONS, which).all()):
+                if number in missing:
+                    missing[number].__dict__["why"] = why
 
     def retake(self, lease: Lease, *, max_retries: int) -> Sequence[Trial]:
         """Look first without a lock: there is seldom anything to take over."""
@@ -420,14 +447,15 @@ class Sql:
 
     def _insert(self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any]) -> None:
         event = trial.asked
-        values = _columns(trial) | terms | {"study": self._id, "number": trial.number, "why": trial.why}
+        values = _columns(trial, *_ASKED, *_TOLD) | terms
+        values |= {"study": self._id, "number": trial.number, "why": trial.why}
         connection.execute(_INSERT, values | {"event": event, "token": token, "phase": trial.phase})
         connection.execute(_COUNT, {"of": self._id, "event": event, "trials": trial.number + 1})
 
     def _update(
         self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any], *, event: int
     ) -> None:
-        values = _columns(trial) | terms | {"event": event, "token": token}
+        values = _columns(trial, *_TOLD) | terms | {"event": event, "token": token}
         connection.execute(_UPDATE, values | {"of": self._id, "trial": trial.number})
         connection.execute(_COUNT, {"of": self._id, "event": event})
 
@@ -463,16 +491,21 @@ class Sql:
         return Trial.stored(lambda: self._why(values["number"]), phase=row.phase, **values)
 
     def _why(self, number: int) -> dict[str, Any]:
+        """Return the reasons of a trial; whoever looks at one after the other gets those that are left at once."""
+        self._looks += 1
+        if self._looks > _FEW:
+            self.load_reasons()
+        known = self._trials[number].__dict__ if number < len(self._trials) else {}
+        if "why" in known:  # it was loaded since, or the trial has changed since
+            return dict(known["why"])
         which = {"study": self._id, "trial": number}
-        return dict(self._database.read(lambda c: c.execute(_WHY, which).scalar_one()))
+        why = self._database.read(lambda c: c.execute(_WHY, which).scalar_one_or_none())
+        if why is None:
+            raise StorageFailed(_DELETED)
+        return dict(why)
 
 
-def _columns(trial: Trial) -> dict[str, Any]:
-    """Return what a write stores of a trial, its number and its reasons apart."""
-    names = (
-        *("x", "z", "cost", "state", "value", "noise", "seconds", "overhead"),
-        *("reason", "asked", "told", "attempt", "output"),
-    )
+def _columns(trial: Trial, *names: str) -> dict[str, Any]:
     return {name: getattr(trial, name) for name in names}
 
 

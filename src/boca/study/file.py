@@ -146,12 +146,7 @@ def _study(document: Table, file: Path) -> Study:
     timeout = None if "timeout" not in document else _positive(document["timeout"], "timeout")
     storage = _storage(document.get("storage"), folder, name)
     cost = _cost(document.get("cost"), fidelity, folder)
-    try:
-        problem = Problem(space, fidelity, cost=cost, target=target, direction=direction)
-    except InvalidInput:
-        raise
-    except Exception as error:  # of a cost function
-        raise InvalidInput(f"cost = {document['cost']!r} fails with {type(error).__name__}: {error}.") from error
+    problem = Problem(space, fidelity, cost=cost, target=target, direction=direction)
     strategy = _strategy(document.get("strategy"), problem, folder)
     objective = _objective(document, problem, folder)
     return Study(name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, file.parent)
@@ -316,10 +311,12 @@ def _storage(given: object, folder: str, name: str) -> str:
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
+    from boca.storage.location import file_url
+
     if given is None:
         if "/" in name or "\0" in name:
             raise InvalidInput(f"storage must be given where the name cannot be that of a file; got name = {name!r}.")
-        return _file_url("sqlite", os.path.join(folder, f"{name}.db"))
+        return file_url(os.path.join(folder, f"{name}.db"))
     try:
         url = make_url(_string(given, "storage"))
     except (ArgumentError, ValueError) as error:
@@ -331,17 +328,7 @@ def _storage(given: object, folder: str, name: str) -> str:
     path = url.database or ":memory:"
     if path == ":memory:" or path.startswith("file:") or os.path.isabs(path):
         return str(given)
-    return _file_url(url.drivername, os.path.join(folder, path), str(given).partition("?")[2])
-
-
-def _file_url(driver: str, path: str, query: str = "") -> str:
-    """Return the URL of a file, quoted only where it has to be: versions of SQLAlchemy differ in what they unquote."""
-    from sqlalchemy.engine import URL, make_url
-
-    for url in (f"{driver}:///{path}", URL.create(driver, database=path).render_as_string()):
-        if make_url(url).database == path:
-            return f"{url}?{query}" if query else url
-    raise InvalidInput(f"storage must be a file whose path can be part of a URL; got {path!r}.")
+    return file_url(os.path.join(folder, path), driver=url.drivername, query=str(given).partition("?")[2])
 
 
 # The strategy ---------------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """A database, opened so that nothing can be written to it: no table made or migrated, no lock that a writer waits for.
 
-`boca.storage.sql.Database` prepares what it opens.  A page that only looks must not: SQLite refuses writes to a file
-opened with mode=ro and creates none, and PostgreSQL refuses them in a transaction that is READ ONLY.
+`boca.storage.sql.Database` prepares what it opens.  Whoever only looks must not: SQLite refuses writes to a file opened
+with mode=ro and creates none, and PostgreSQL refuses them in a transaction that is READ ONLY.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ import sqlalchemy as sa
 
 from boca.errors import InvalidInput, StorageFailed
 from boca.storage import schema
+from boca.storage.location import location
 from boca.storage.schema import queue, studies, trials
 from boca.storage.sql import parsed, sqlite_path
-from boca.trial import Trial
+from boca.trial import History, Trial
 
 T = TypeVar("T")
 
@@ -27,9 +29,10 @@ _BUSY = 2.0  # seconds to wait for a file: a reader of a write-ahead log does no
 # Seconds to wait for a server, and milliseconds for one that falls silent: the next look comes soon.
 _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
 
-# What a look needs; reasons and outputs, the bulk of a row, are loaded for one trial when somebody asks for it.
+# Of a trial, the books of its writers apart; reasons and outputs are the bulk of it, which not every look needs.
 _HEAVY = ("why", "output")
-_LIGHT = [c for c in trials.c if c.name not in (*_HEAVY, "study", "token", "owner", "driver", "until", "began")]
+_WHOLE = [c for c in trials.c if c.name not in ("study", "token", "owner", "driver", "until", "began")]
+_LIGHT = [c for c in _WHOLE if c.name not in _HEAVY]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,15 @@ class Row:
         return f"{self.id}-{self.created!r}"
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A study with its trials, as they were at one moment."""
+
+    name: str
+    spec: dict[str, Any]
+    history: History
+
+
 class Times(NamedTuple):
     """When a trial that is out was handed out, and until when it is held: None where without a limit."""
 
@@ -58,18 +70,23 @@ class Times(NamedTuple):
 class Reader:
     """Reads studies, each time in one transaction that sees one moment."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        parts = parsed(url)
-        file = sqlite_path(url)
+    def __init__(self, storage: str) -> None:
+        """Open a storage that is there, by its URL or its file."""
+        self.url = location(storage)
+        parts = parsed(self.url)
+        file = sqlite_path(self.url)
+        if file is None and parts.get_backend_name() == "sqlite":
+            raise InvalidInput(f"The storage must name a file; got {storage!r}.")
+        if file is not None and not Path(file).is_file():
+            raise InvalidInput(f"The storage must be there; there is no file {file!r}.")
         self._file = None if file is None else Path(file).absolute()
-        if self._file is None and parts.get_backend_name() == "sqlite":
-            raise InvalidInput(f"The storage must name a file; got {url!r}.")
         self.place = parts.set(query={}).render_as_string(hide_password=True)
         try:
             self._engine = _of_server(parts) if self._file is None else _of_file(self._file)
         except (sa.exc.ArgumentError, ImportError) as error:
-            raise InvalidInput(f"The storage {self.place} cannot be opened: {error}.") from error
+            raise InvalidInput(
+                f"The storage must be a URL of a database that can be opened, or a file; got {self.place} ({error})."
+            ) from error
 
     def close(self) -> None:
         self._engine.dispose()
@@ -87,15 +104,43 @@ class Reader:
 
     def _refuse_other_tables(self, version: int | None) -> None:
         if version is None:
-            raise StorageFailed(f"The database {self.place} must hold studies of boca; it has no tables of it.")
+            raise StorageFailed(
+                f"The database {self.place} must hold studies of boca; it has no tables of it, and gets none. "
+                "Give the storage that the study was made in."
+            )
         schema.refuse_newer(version)
         if version < schema.VERSION:
             raise StorageFailed(
                 f"The tables of {self.place} are of version {version}, from an older boca, and must be of "
-                f"{schema.VERSION}. This page changes nothing; `boca show` brings them up to date."
+                f"{schema.VERSION}. To look changes nothing; to go on with a study brings them up to date."
             )
 
     # What is read -------------------------------------------------------------------------------------------------
+
+    def studies(self) -> list[Stored]:
+        """Return all studies in the order in which they were made; reasons are loaded when somebody looks at them."""
+
+        def work(connection: sa.Connection) -> list[Stored]:
+            return [
+                Stored(row.name, json.loads(row.spec), History([t for _, t in self.changed(connection, row.id, 0)]))
+                for row in self.rows(connection)
+            ]
+
+        return self.read(work)
+
+    def study(self, name: str) -> Stored:
+        """Return one study with everything that is stored of its trials."""
+
+        def work(connection: sa.Connection) -> Stored:
+            rows = {row.name: row for row in self.rows(connection)}
+            if name not in rows:
+                known = ", ".join(rows) or "none"
+                raise InvalidInput(f"There must be a study of the name {name!r}; the database has: {known}.")
+            found = sa.select(*_WHOLE).where(trials.c.study == rows[name].id).order_by(trials.c.number)
+            history = History([Trial(**_values(row)) for row in connection.execute(found)])
+            return Stored(name, json.loads(rows[name].spec), history)
+
+        return self.read(work)
 
     def rows(self, connection: sa.Connection) -> list[Row]:
         """Return all studies in the order in which they were made."""
@@ -129,7 +174,7 @@ class Reader:
         return None if row is None else dict(row._mapping)
 
     def _trial(self, study: int, row: sa.Row[Any, Any]) -> Trial:
-        values = {name: value for name, value in row._mapping.items() if name not in ("event", "phase")}
+        values = _values(row)
         return Trial.stored(lambda: self._why(study, values["number"]), phase=row.phase, **values)
 
     def _why(self, study: int, number: int) -> dict[str, Any]:
@@ -139,12 +184,17 @@ class Reader:
         return dict(found["why"])
 
 
+def _values(row: sa.Row[Any, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row._mapping.items() if name not in ("event", "phase")}
+
+
 def _of_file(file: Path) -> sa.Engine:
     """Return an engine that opens the file for every look: a file that was replaced is then the new one."""
 
     def connect() -> sqlite3.Connection:
+        mode = "mode=ro&immutable=1" if _is_at_rest(file) else "mode=ro"
         return sqlite3.connect(
-            f"file:{quote(str(file))}?mode=ro", uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False
+            f"file:{quote(str(file))}?{mode}", uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False
         )
 
     engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
@@ -154,6 +204,21 @@ def _of_file(file: Path) -> sa.Engine:
         connection.exec_driver_sql("BEGIN")  # one moment for all statements; it takes no lock of a writer
 
     return engine
+
+
+def _is_at_rest(file: Path) -> bool:
+    """Whether a file that is written through a log has nothing in its log: then all is in the file.
+
+    SQLite would make a log to read it, leave that behind, and fail where the folder is another's.  Whoever begins to
+    write now writes to a log; the file itself changes megabytes later.
+    """
+    try:
+        with file.open("rb") as content:
+            has_log = content.read(20)[18:] == b"\2\2"
+        log = Path(f"{file}-wal")
+        return has_log and not (log.exists() and log.stat().st_size)
+    except OSError:
+        return False  # SQLite says what is wrong
 
 
 def _of_server(url: sa.URL) -> sa.Engine:

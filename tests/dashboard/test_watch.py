@@ -1,4 +1,4 @@
-"""Looking at a database leaves it as it was, and survives what happens to it."""
+"""The page keeps up with a database, leaves it as it was, and survives what happens to it."""
 
 from __future__ import annotations
 
@@ -9,54 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 from boca.dashboard import watch
-from boca.dashboard.reading import Reader
-from boca.errors import InvalidInput, StorageFailed
+from boca.errors import StorageFailed
 from dashboard.conftest import begin, run
 from storage import postgres
 
 
 def fingerprint(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def test_a_file_that_is_not_there_is_an_error_and_stays_so(tmp_path):
-    reader = Reader(f"sqlite:///{tmp_path}/none.db")
-    with pytest.raises(StorageFailed, match=r"there is no file .*none\.db"):
-        reader.read(lambda c: None)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_study_in_memory_cannot_be_looked_at():
-    with pytest.raises(InvalidInput, match="must name a file"):
-        Reader("sqlite://")
-
-
-def test_a_database_without_tables_gets_none(tmp_path):
-    path = tmp_path / "empty.db"
-    path.touch()
-    with pytest.raises(StorageFailed, match="no tables"):
-        Reader(f"sqlite:///{path}").read(lambda c: None)
-    assert path.read_bytes() == b""
-
-
-def test_something_else_than_a_database_is_said_to_be_unreadable(tmp_path):
-    path = tmp_path / "photo.db"
-    path.write_bytes(b"JFIF" * 1000)
-    with pytest.raises(StorageFailed, match="not a database"):
-        Reader(f"sqlite:///{path}").read(lambda c: None)
-
-
-@pytest.mark.parametrize(("version", "words"), [(0, "older boca"), (99, "newer boca")])
-def test_tables_of_another_version_are_left_alone(tmp_path, url, version, words):
-    begin(url).storage.close()
-    path = tmp_path / "study.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE boca_meta SET version = ?", (version,))
-    connection.close()
-    before = fingerprint(path)
-    with pytest.raises(StorageFailed, match=words):
-        Reader(url).read(lambda c: None)
-    assert fingerprint(path) == before
 
 
 @pytest.mark.parametrize("journal", ["WAL", "DELETE"])
@@ -73,14 +32,7 @@ def test_looking_changes_no_byte(tmp_path, url, page_of, journal):
     assert page.get("/api/trial?name=bowl&number=1").status_code == 200
     page.look()
     assert fingerprint(path) == before
-    if journal == "DELETE":  # a write-ahead log has its two files, which SQLite needs to read it
-        assert sorted(p.name for p in tmp_path.iterdir()) == ["study.db"]
-
-
-def test_a_write_through_the_reader_is_refused_by_the_database(url):
-    begin(url)
-    with pytest.raises(StorageFailed, match="readonly"):
-        Reader(url).read(lambda c: c.execute(sa.text("DELETE FROM boca_studies")))
+    assert [p.name for p in tmp_path.iterdir()] == ["study.db"]
 
 
 def test_a_writer_neither_waits_for_the_page_nor_makes_it_wait(tmp_path, url, page_of):
