@@ -187,6 +187,40 @@ def test_what_a_user_does_to_a_trial_does_not_change_the_study():
     assert (dict(stored.x), dict(stored.z), dict(stored.why)) == kept
 
 
+def test_what_a_user_does_to_the_history_does_not_change_the_study():
+    opt = optimizer(strategy=Boca())
+    for _ in range(6):
+        opt.tell(trial := opt.ask(), f(trial))
+    opt.ask()
+    opt.add({"a": 0.5}, None, 3.0)
+    kept = decisions(opt)
+    looks = [*opt.history, opt.history[:3][0], opt.history.complete[0], opt.best, *opt.running]
+    for trial in looks:
+        trial.x["a"] = 99.0
+        trial.z.clear()
+        trial.why.get("hyperparameters", {}).clear()
+        trial.why["phase"] = "mine"
+    assert decisions(opt) == kept
+    assert opt.best.x == {"a": 0.5}
+    assert [t.phase for t in opt.history].count("mine") == 0
+    with pytest.raises(InvalidTrial, match="did your code change it"):
+        opt.tell(looks[-1], 1.0)
+    opt.tell(opt.running[0], 1.0)
+    assert opt.ask().x["a"] <= 1.0
+
+
+def test_looking_at_a_long_history_copies_no_reasons():
+    opt = optimizer(PLAIN, targets(300))
+    for k in range(200):
+        opt.add({"a": k / 200}, None, 1.0)
+    opt.tell(opt.ask(), 1.0)
+    history = opt.history
+    assert repr(history) == "History(201 complete)"
+    assert history.best(PLAIN).number == 0
+    assert sum(t.added for t in history) == 200
+    assert all("why" not in trial.__dict__ for trial in history)
+
+
 def test_a_history_that_was_taken_stays_as_it_was():
     opt = optimizer()
     trial = opt.ask()
@@ -259,6 +293,16 @@ def test_a_queued_point_that_costs_too_much_stays_and_others_go_first():
     third = opt.ask()
     assert (third.x, third.why["phase"]) == ({"a": 0.25}, "queued")
     assert not any("queued" in sentence for sentence in opt.warnings)
+
+
+def test_a_queued_point_that_can_be_paid_again_is_no_warning_any_more():
+    opt = optimizer(Problem(SPACE, Space(n=Int(1, 10)), cost=lambda z: z["n"]), targets(2))
+    first, _ = opt.ask(5)
+    opt.enqueue({"a": 0.5}, {"n": 3})
+    assert any("1 queued point has not been run" in sentence for sentence in opt.warnings)
+    opt.tell(first, 1.0, cost=1.0)
+    assert opt.warnings == ()
+    assert opt.ask().phase == "queued"
 
 
 def test_queueing_costs_nothing_until_it_is_asked():
@@ -513,6 +557,43 @@ def test_nothing_affordable_is_none_and_with_trials_out_it_means_not_now():
     assert third is not None
     opt.tell(third, 1.0)
     assert opt.ask() is None
+
+
+def test_the_same_question_is_not_thought_about_twice():
+    asked = []
+
+    @dataclass(frozen=True)
+    class Counted:
+        def suggest(self, *arguments):
+            asked.append(1)
+            return Anywhere().suggest(*arguments)
+
+    opt = optimizer(PLAIN, targets(2), strategy=Counted())
+    first, second = opt.ask(3)
+    assert len(asked) == 3  # the third of them was refused
+    assert [opt.ask() for _ in range(5)] == [None] * 5
+    assert len(asked) == 3
+    opt.enqueue({"a": 0.5})
+    assert opt.ask() is None
+    assert len(asked) == 4  # another queue is another question
+    opt.tell(first, 1.0)
+    assert opt.ask() is None
+    assert len(asked) == 5  # and so is a result
+    opt.tell(second, 1.0, cost=0.5)
+    assert opt.ask() is None
+
+
+def test_a_trial_that_does_not_pass_the_check_is_not_handed_out():
+    opt = optimizer()
+    opt.enqueue({"a": 0.5})
+
+    def check(trial):
+        raise ZeroDivisionError(trial.x["a"])
+
+    with pytest.raises(ZeroDivisionError, match=r"0\.5"):
+        opt.ask(check=check)
+    assert len(opt.history) == 0
+    assert opt.ask(check=lambda trial: None).x == {"a": 0.5}
 
 
 def test_a_cost_that_is_told_replaces_the_expected_one():

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from boca import BocaError, Budget, Choice, Float, Int, Problem, Space, seconds, targets
+from boca import Budget, Choice, Float, Int, Problem, Space, seconds, targets
 from boca.errors import InvalidInput
 
 X = Space(a=Float(0, 1))
@@ -144,10 +144,10 @@ def test_a_cost_that_raises_shows_its_error_when_the_problem_is_made():
     def cost(z):
         raise ZeroDivisionError("no such machine")
 
-    with pytest.raises((BocaError, ZeroDivisionError)) as caught:
+    said = r"at z=.*'N': 15000.* it raised ZeroDivisionError.'no such machine'"
+    with pytest.raises(InvalidInput, match=said) as caught:
         Problem(X, NT, cost=cost)
-    chain = [caught.value, caught.value.__cause__]
-    assert any(isinstance(error, ZeroDivisionError) and "no such machine" in str(error) for error in chain)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 @pytest.mark.parametrize("cost", [3.0, "N * T", {"N": 1}])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import pickle
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ import pytest
 import boca
 from boca import Boca, Choice, Float, Int, RandomSearch, Space, maximize, minimize, seconds, targets
 from boca.errors import InvalidInput, ObjectiveFailed
+from boca.storage import Lease, Owner
 
 SPACE = Space(a=Float(0, 1))
 FIDELITY = Space(n=Float(0.1, 1))
@@ -209,6 +214,21 @@ def test_an_objective_that_never_returns_a_number_is_given_up_after_five_trials(
     assert len(calls) == 5
 
 
+def test_an_objective_that_always_raises_is_given_up_after_five_trials_with_several_workers():
+    def objective(x):
+        import random
+        import time
+
+        time.sleep(random.uniform(0.0, 0.1))
+        raise RuntimeError("always")
+
+    with pytest.raises(ObjectiveFailed, match=r"every one of [5-8] trials") as caught:
+        go(objective, None, budget=targets(60), executor=ThreadPoolExecutor(4))
+    found = caught.value.result
+    assert 5 <= found.spent <= 8
+    assert len(found.history) <= 5 + 4
+
+
 def test_five_failures_after_a_success_are_no_reason_to_give_up():
     calls = []
 
@@ -255,6 +275,132 @@ def test_an_error_of_something_else_keeps_what_was_paid_for():
 def test_a_run_whose_few_trials_all_fail_says_so():
     with pytest.raises(ObjectiveFailed, match="every one of"):
         go(lambda x, z: "fast", budget=targets(2), strategy=boca.RandomSearch())
+
+
+# When something of the caller's fails --------------------------------------------------------------------------------
+
+
+class Heard:
+    """A callback that notes how it ended."""
+
+    def __init__(self, wrong=()):
+        self.wrong = wrong
+        self.said = []
+
+    def __call__(self, optimizer, trial):
+        self._say("call", trial.number)
+
+    def fail(self, error):
+        self._say("fail", type(error))
+
+    def close(self):
+        self._say("close", None)
+
+    def _say(self, what, detail):
+        self.said.append((what, detail))
+        if what in self.wrong:
+            raise ConnectionError("the server is down")
+
+
+def test_a_callback_that_cannot_be_closed_costs_neither_the_result_nor_the_others(tmp_path, monkeypatch, caplog):
+    closed = []
+    monkeypatch.setattr("boca.storage.sql.Sql.close", lambda self: closed.append(self._database.close()))
+    first, second = Heard(wrong=("close",)), Heard()
+    result = go(callbacks=[first, second], storage=f"sqlite:///{tmp_path}/study.db")
+    assert len(result.history) == 4
+    assert result.study is not None
+    assert [sentence for sentence in result.warnings if "the server is down" in sentence]
+    assert "the server is down" in caplog.text
+    assert first.said == second.said == [*(("call", k) for k in range(4)), ("close", None)]
+    assert len(closed) == 1
+
+
+def test_callbacks_hear_of_the_error_that_ended_the_run_before_they_are_closed():
+    first, second = Heard(wrong=("fail", "close")), Heard()
+    with pytest.raises(ObjectiveFailed) as caught:
+        go(lambda x, z: None, budget=targets(9), callbacks=[first, lambda *_: None, second])
+    assert first.said == second.said == [*(("call", k) for k in range(5)), ("fail", ObjectiveFailed), ("close", None)]
+    assert sum("the server is down" in note for note in caught.value.__notes__) == 2
+
+
+def test_an_error_of_a_callback_is_heard_by_the_others_too():
+    first, second = Heard(wrong=("call",)), Heard()
+    with pytest.raises(boca.errors.RunStopped, match="ConnectionError"):
+        go(callbacks=[first, second])
+    assert second.said == [("fail", boca.errors.RunStopped), ("close", None)]
+
+
+def test_what_stop_and_callbacks_do_to_trials_does_not_change_the_study():
+    def spoil(trial):
+        trial.x["a"] = 99.0
+        trial.z.clear()
+        trial.why.clear()
+
+    def stop(history):
+        for trial in history:
+            spoil(trial)
+        return False
+
+    def callback(optimizer, trial):
+        for seen in (trial, *optimizer.history, *optimizer.running, *([optimizer.best] if optimizer.best else [])):
+            spoil(seen)
+
+    result, undisturbed = go(strategy=Boca(), stop=stop, callbacks=callback), go(strategy=Boca())
+    assert [(t.x, t.z, t.value, t.phase) for t in result.history] == [
+        (t.x, t.z, t.value, t.phase) for t in undisturbed.history
+    ]
+    stop(result.history)
+    assert [t.x for t in result.study.history] == [t.x for t in undisturbed.history]
+
+
+def test_a_result_is_whole_when_its_database_is_gone(tmp_path):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    kept = {"storage": f"sqlite:///{folder}/study.db", "budget": targets(12)}
+    go(**kept)
+    again = go(**kept)
+    shutil.rmtree(folder)
+    assert [t.why["phase"] for t in again.history] == ["start"] * 12
+    assert again.history[0].why == pickle.loads(pickle.dumps(again)).history[0].why
+
+
+# What an evaluation may take ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("executor", "timeout"),
+    [(None, 5), (None, lambda cost: cost), *((1, t) for t in (-1.0, 0, math.inf, math.nan, "5"))],
+)
+def test_a_wrong_timeout_is_refused_before_there_is_a_study(tmp_path, executor, timeout):
+    with pytest.raises(InvalidInput, match="timeout"):
+        go(storage=f"sqlite:///{tmp_path}/study.db", executor=executor, timeout=timeout)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("timeout", [lambda cost: -cost, lambda cost: cost / 0, lambda: 5.0, lambda cost: "5"])
+def test_a_function_that_gives_no_timeout_costs_no_trial_and_no_attempt(tmp_path, timeout):
+    kept = {"storage": f"sqlite:///{tmp_path}/study.db", "fidelity": None, "objective": lambda x: x["a"]}
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(4):
+            with pytest.raises(boca.errors.RunStopped, match="ended after 0 trials"):
+                go(**kept, executor=pool, timeout=timeout)
+        result = go(**kept, executor=pool, timeout=lambda cost: 60 * cost)
+    assert [(t.state, t.attempt) for t in result.history] == [("complete", 0)] * 4
+
+
+def test_a_trial_that_was_left_behind_is_not_taken_over_without_a_timeout(tmp_path):
+    problem, url = boca.Problem(SPACE), f"sqlite:///{tmp_path}/study.db"
+    kept = {"budget": targets(4), "strategy": RandomSearch(), "seed": 0, "storage": url}
+    left = boca.Optimizer(problem, **kept)
+    dead = Lease(owner=replace(Owner.me(), started="in another life"))
+    left.ask(lease=dead)
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(4):
+            with pytest.raises(boca.errors.RunStopped, match="ZeroDivisionError"):
+                maximize(lambda x: x["a"], SPACE, **kept, executor=pool, timeout=lambda cost: cost / 0)
+        assert [(t.state, t.attempt) for t in left.history] == [("running", 0)]
+        result = maximize(lambda x: x["a"], SPACE, **kept, executor=pool)
+    assert [(t.state, t.attempt) for t in result.history] == [("complete", 1), *[("complete", 0)] * 3]
 
 
 # When to stop ---------------------------------------------------------------------------------------------------------
@@ -323,3 +469,11 @@ def test_the_paper_reaches_the_optimum_of_a_smooth_function():
     )
     assert result.value > -1e-3
     assert {t.z["n"] < 1.0 for t in result.history} == {True, False}
+
+
+@pytest.mark.parametrize("stop", [3, "when it is good", True])
+def test_a_stop_that_is_no_function_is_refused_before_anything_is_evaluated(stop):
+    evaluated = []
+    with pytest.raises(InvalidInput, match="stop must be a function of the history, or None; got"):
+        boca.maximize(evaluated.append, boca.Space(a=boca.Float(0, 1)), budget=boca.targets(3), stop=stop)
+    assert not evaluated

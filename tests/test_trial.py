@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
 from collections.abc import Sequence
 
 import pytest
@@ -27,6 +28,32 @@ def test_a_trial_cannot_be_changed():
     one = trial(0, 1.0)
     with pytest.raises(dataclasses.FrozenInstanceError):
         one.value = 2.0
+
+
+def test_a_copy_is_its_users_and_copies_its_reasons_when_somebody_looks():
+    one = trial(0, 1.0, why={"reason": "A test.", "phase": "model", "hyperparameters": {"h_x": [0.1]}})
+    kept = repr((one, one.why))
+    (twin,) = History([one]).copied()
+    assert twin == one
+    assert "why" not in one.copied().__dict__
+    assert one.copied().phase == "model"
+    twin.x["a"] = 99.0
+    twin.z.clear()
+    twin.why["hyperparameters"]["h_x"][0] = 99.0
+    assert repr((one, one.why)) == kept
+
+
+def test_a_copy_loads_reasons_through_the_one_that_is_stored():
+    asked = []
+    stored = Trial.stored(
+        lambda: asked.append(1) or {"reason": "A test."}, phase="start", number=0, x={"a": 0.5}, z={}, cost=1.0
+    )
+    one, other = stored.copied(), stored.copied()
+    assert (one.phase, one.added, asked) == ("start", False, [])
+    assert one.why == other.why == {"reason": "A test."}
+    assert one.why is not other.why
+    assert asked == [1]
+    assert pickle.loads(pickle.dumps(one)) == stored
 
 
 def test_a_new_trial_is_running_without_a_value():
@@ -161,7 +188,8 @@ def test_a_table_has_a_row_a_trial_and_a_column_a_parameter():
     assert table["seconds"][0] == 0.25
     assert table["overhead"][0] == 0.125
     assert table["phase"].tolist() == ["start", "model", "start"]
-    assert table["reason"].tolist() == ["A test.", "A test.", "out of memory"]
+    assert table["reason"].tolist() == ["A test."] * 3
+    assert table["failure"].fillna("").tolist() == ["", "", "out of memory"]
     assert table["x.a"].tolist() == [0.0, 0.1, 0.2]
     assert table["z.n"].tolist() == [4, 4, 2]
 

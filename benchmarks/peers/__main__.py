@@ -34,18 +34,24 @@ METHODS: dict[str, int | None] = {
     "benchmarks.peers.optuna:GP": None,
     "benchmarks.peers.smac:Hyperband": None,
     "benchmarks.peers.smac:MultiFidelity": 5,
-    "benchmarks.peers.botorch:QLogNEI": 10,
+    "benchmarks.peers.botorch:QLogNEI": None,
     "benchmarks.peers.botorch:QMFMES": 5,
     "benchmarks.peers.botorch:qmfkg_few": 2,
 }
 
-PROBLEMS = ("currin", "branin", *(f"benchmarks.peers.problems:{p.__name__}" for p in problems.ALL))
+PROBLEMS = (
+    *("gp-smooth", "gp-rough", "currin", "hartmann3", "hartmann6", "borehole", "branin"),
+    *(f"benchmarks.peers.problems:{p.__name__}" for p in problems.ALL),
+)
 
 
 def cells(chosen_problems: Sequence[str], chosen_methods: Sequence[str], seeds: int) -> list[runner.Cell]:
-    """Return the runs of a comparison, method by method, so that the quick ones are all there first."""
+    """Return the runs of a comparison, method by method, so that the quick ones are all there first.
+
+    Nobody is handed the process that a GP sample was drawn from: the peers could not use it.
+    """
     return [
-        runner.Cell(problem, method, seed)
+        runner.Cell(problem, method, seed, learn=True)
         for method in sorted(chosen_methods, key=_slow_ones_last)
         for problem in chosen_problems
         for seed in range(_limited(method, seeds))

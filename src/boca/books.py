@@ -24,6 +24,8 @@ class Books:
     problem: Problem
     history: History
     capital: Capital | None
+    first: Capital | None = None
+    """What the study was made with, where it is another now: the start is a share of that one for ever."""
 
     @cached_property
     def costs(self) -> cost_models.Costs:
@@ -78,9 +80,10 @@ class Books:
 
     @property
     def total(self) -> float:
-        if self.capital is None:
-            return math.inf
-        return self.capital.amount * (self.costs.target if self.capital.unit == "targets" else 1.0)
+        return math.inf if self.capital is None else self._worth(self.capital)
+
+    def _worth(self, capital: Capital) -> float:
+        return capital.amount * (self.costs.target if capital.unit == "targets" else 1.0)
 
     @property
     def left(self) -> float:
@@ -109,14 +112,19 @@ class Books:
     @cached_property
     def budget(self) -> Budget:
         """Return the money in cost units."""
+        first = self.first or self.capital
         if self.capital is None:
-            start = _ENDLESS_START * (len(self.problem.space) + 1) * self.costs.target
+            if first is None or first.unit == "seconds":
+                start = _ENDLESS_START * (len(self.problem.space) + 1) * self.costs.target
+            else:
+                start = _START_SHARE * self._worth(first)
             return Budget(math.inf, start, self.spent, self.reserved or 0.0)
         if self._is_unmeasured:  # anything may be bought, at random, until the first result says what it costs
             return Budget(math.inf, math.inf)
+        assert first is not None
         rate = self._rate
-        total = self.total / rate
-        return Budget(total, _START_SHARE * total, self.spent / rate, (self.reserved or 0.0) / rate)
+        start = _START_SHARE * self._worth(first)
+        return Budget(self.total / rate, start / rate, self.spent / rate, (self.reserved or 0.0) / rate)
 
     @property
     def _rate(self) -> float:
@@ -129,6 +137,7 @@ class Books:
     # What follows -------------------------------------------------------------------------------------------------
 
     def warnings(self, *, queued: int) -> list[str]:
+        """Return what the user should know; `queued` points wait and cannot be paid."""
         found = []
         failed = [t for t in self.history if t.state == "failed"]
         unit = " s" if self.counts_seconds else ""
@@ -154,8 +163,8 @@ class Books:
         if failed:
             found.append(f"{len(failed)} of {len(self.history)} trials failed, the last with: {failed[-1].reason}")
         if queued:
-            points = "1 queued point was" if queued == 1 else f"{queued} queued points were"
-            found.append(f"{points} never run: more than was left.")
+            points = "1 queued point has" if queued == 1 else f"{queued} queued points have"
+            found.append(f"{points} not been run: more than is left.")
         return found
 
     def affords(self, z: Mapping[str, Any]) -> bool:

@@ -1,7 +1,8 @@
 """Ready-made callbacks for `maximize` and `minimize`: a progress bar, and a line of log a trial.
 
 A callback is any callable; it gets the optimiser and the trial that was just finished.  One with a method `close` is
-closed when the run ends, however that is.
+closed when the run ends, however that is.  Where an error ended it, one with a method `fail` is told the error before.
+What these two raise is logged and costs nothing else.
 """
 
 from __future__ import annotations

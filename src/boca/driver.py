@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from boca.errors import InvalidTrial, StorageFailed
 from boca.executors import Engine, Outcome
+from boca.executors.base import checked
 from boca.optimizer import Optimizer
 from boca.storage import Lease
 from boca.trial import Trial
@@ -74,6 +75,8 @@ class Driver:
         looked = -_RENEWAL
         while True:
             if time.monotonic() - looked >= _RENEWAL and not self._is_stopping:
+                for trial in self._optimizer.running:  # before it is taken over, which uses up an attempt
+                    self._limit(trial)
                 self._waiting += self._optimizer.retake(self._lease, max_retries=self._max_retries)
                 looked = time.monotonic()
             self._fill()
@@ -91,11 +94,15 @@ class Driver:
     def _fill(self) -> None:
         """Give every free worker a trial at once."""
         while len(self._out) < self._engine.slots and not self._is_stopping:
-            trial = self._waiting.pop(0) if self._waiting else self._optimizer.ask(lease=self._lease)
+            ask = self._optimizer.ask
+            trial = self._waiting.pop(0) if self._waiting else ask(lease=self._lease, check=self._limit)
             if trial is None:
                 return
-            limit = self._timeout(trial.cost) if callable(self._timeout) else self._timeout
-            self._out[self._engine.submit(dict(trial.x), dict(trial.z), timeout=limit)] = trial
+            self._out[self._engine.submit(dict(trial.x), dict(trial.z), timeout=self._limit(trial))] = trial
+
+    def _limit(self, trial: Trial) -> float | None:
+        """Return the seconds that a trial may take; an error here must come before it is claimed."""
+        return checked(self._timeout(trial.cost) if callable(self._timeout) else self._timeout)
 
     def _settle(self, trial: Trial, outcome: Outcome) -> None:
         """Store what came of a trial; one whose worker died is tried again."""

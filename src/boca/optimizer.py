@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
-import secrets
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from boca.exchange import results
 from boca.problem import Budget, Capital, Problem
 from boca.recommendation import Recommendation, recommend
 from boca.space import Point, finite_number
-from boca.spec import describe, differences
+from boca.spec import CHANGEABLE, describe, differences
 from boca.storage import Lease, Memory, Queued, Snapshot, Storage
 from boca.storage.rules import refuse_result
 from boca.strategies import Boca, Strategy
@@ -28,6 +27,9 @@ from boca.trial import History, Trial, occupied, point_key
 
 if TYPE_CHECKING:
     from boca.storage.sql import Database
+
+Check: TypeAlias = Callable[[Trial], object]
+"""Called with a trial that is about to be handed out; what it raises keeps that from happening."""
 
 _TRIES = 3  # choices that were overtaken, after which a claim does not wait for a quiet moment any more
 
@@ -50,7 +52,7 @@ class Optimizer:
 
         `storage` is None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.  A
         study that is there must have been made of the same problem, strategy, seed and budget; `seed=None` takes its
-        seed, and with `allow_change` the budget may be a wider one.
+        seed, and with `allow_change` the budget may be a wider one and the strategy that of another version.
         """
         if not isinstance(problem, Problem):
             raise InvalidInput(f"problem must be a boca.Problem; got {problem!r}.")
@@ -64,12 +66,13 @@ class Optimizer:
             raise InvalidInput(f"seed must be a non-negative integer or None; got {seed!r}.")
         self.problem = problem
         self.strategy = strategy
-        self.seed = secrets.randbits(63) if seed is None else int(seed)
+        self.seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else int(seed)  # 63 bits
         self.name = name
         self.capital = budget if isinstance(budget, Capital) or budget is None else Capital(budget, "cost")
+        self._first: Capital | None = None  # the budget that the study was made with, where it is another now
         self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
         self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
-        self._was_refused = False
+        self._refused: tuple[int, tuple[Queued, ...]] | None = None  # the event and the queue of the last "not now"
 
     def _open(self, url: str, seed: int | None, allow_change: bool) -> Storage:
         """Return the study of this name in a database: a new one, or the one that is there and fits."""
@@ -94,79 +97,88 @@ class Optimizer:
         if seed is None:
             self.seed = given["seed"] = stored["seed"]
         wrong = differences(stored, given)
-        if allow_change and set(wrong) == {"budget"}:
-            _refuse_narrower(self.problem, stored["budget"], given["budget"])
+        first = stored.get("first_budget", stored["budget"] if "budget" in wrong else None)
+        if first is not None:
+            given["first_budget"], self._first = first, Capital(**first)
+        if wrong and allow_change and wrong.keys() <= CHANGEABLE:
+            if "budget" in wrong:
+                _refuse_narrower(self.problem, stored["budget"], given["budget"])
             database.change(self.name, given)
         elif wrong:
             raise InvalidInput(
                 f"The study {self.name!r} is there and must be gone on with as it was made: "
                 f"{'; '.join(wrong.values())}. "
-                "Give what it was made of, or another name; allow_change=True lets the budget be a wider one."
+                "Give what it was made of, or another name; allow_change=True lets the budget be a wider one, "
+                "and the strategy have the fields of this version from here on."
             )
 
     # What is there ------------------------------------------------------------------------------------------------
 
     @property
     def history(self) -> History:
-        """All trials so far."""
-        return self.storage.read().history
+        """All trials so far, as copies: what you do to them stays yours."""
+        return self._history.copied()
 
     @property
     def running(self) -> tuple[Trial, ...]:
         """The trials that are out."""
-        return self.history.running
+        return tuple(trial.copied() for trial in self._history.running)
 
     @property
     def best(self) -> Trial | None:
         """The best complete trial at the target; None before there is one."""
-        return self.history.best(self.problem)
+        found = self._history.best(self.problem)
+        return None if found is None else found.copied()
 
     @property
     def budget(self) -> Budget:
         """The money in cost units, with what is spent and what trials that are out have reserved."""
-        return Books(self.problem, self.history, self.capital).budget
+        return self._books(self._history).budget
 
     @property
     def spent(self) -> float:
         """What finished trials were charged: cost units, or seconds under a budget in seconds."""
-        return Books(self.problem, self.history, self.capital).spent
+        return self._books(self._history).spent
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know about this study, in sentences."""
         now = self.storage.read()
-        unaffordable = len(now.queue) if self._was_refused else 0
-        return tuple(Books(self.problem, now.history, self.capital).warnings(queued=unaffordable))
+        books = self._books(now.history)
+        return tuple(books.warnings(queued=sum(not books.affords(point.z) for point in now.queue)))
 
     def recommend(self) -> Recommendation | None:
         """Return the point to use at the target, with its uncertainty; None before the first result."""
-        return recommend(self.problem, self.history, self.strategy)
+        return recommend(self.problem, self._history, self.strategy)
 
     # What can be done ---------------------------------------------------------------------------------------------
 
     @overload
-    def ask(self, *, lease: Lease | None = None) -> Trial | None: ...
+    def ask(self, *, lease: Lease | None = None, check: Check | None = None) -> Trial | None: ...
     @overload
-    def ask(self, n: int, *, lease: Lease | None = None) -> list[Trial]: ...
-    def ask(self, n: int | None = None, *, lease: Lease | None = None) -> Trial | list[Trial] | None:
+    def ask(self, n: int, *, lease: Lease | None = None, check: Check | None = None) -> list[Trial]: ...
+    def ask(
+        self, n: int | None = None, *, lease: Lease | None = None, check: Check | None = None
+    ) -> Trial | list[Trial] | None:
         """Return the next trial to evaluate, or None when nothing affordable is left (with trials out: not now).
 
         `ask(n)` returns a list of at most n trials.  Without a lease, what an executor has, a trial stays out until
-        somebody tells its result, be it in another process and in two days.
+        somebody tells its result, be it in another process and in two days.  `check` sees a trial before it is stored:
+        where it raises, nothing was handed out.
         """
         if n is None:
-            return self._ask(lease)
+            return self._ask(lease, check)
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise InvalidInput(f"ask(n) needs a positive integer; got {n!r}.")
         trials: list[Trial] = []
-        while len(trials) < n and (trial := self._ask(lease)) is not None:
+        while len(trials) < n and (trial := self._ask(lease, check)) is not None:
             trials.append(trial)
         self._note_time(trials)  # choosing the later ones is not the earlier ones' time
         return trials
 
     def retake(self, lease: Lease, *, max_retries: int = 2) -> list[Trial]:
         """Take over the trials whose executors died, and return them to be evaluated again; see `Storage.retake`."""
-        trials = [copy.deepcopy(trial) for trial in self.storage.retake(lease, max_retries=max_retries)]
+        trials = [trial.copied() for trial in self.storage.retake(lease, max_retries=max_retries)]
         self._note_time(trials)
         return trials
 
@@ -183,8 +195,8 @@ class Optimizer:
         """Record the result of a trial that is out.
 
         `cost` replaces the expected cost; `noise` is the variance of this value, where it is known; `seconds` is how
-        long the evaluation took, by default the time since the ask: say it where several trials are out.  `output` is
-        what it printed, if anybody wants that kept.
+        long the evaluation took, by default the time since the ask, whoever asked: say it where several trials are out.
+        `output` is what it printed, if anybody wants that kept.
         """
         running = self._running(trial)
         try:
@@ -223,7 +235,7 @@ class Optimizer:
         result = finite_number(value, "value")
         paid = None if cost is None else _positive(cost, "cost")
         variance = None if noise is None else _not_negative(noise, "noise")
-        history = self.history
+        history = self._history
         draft = Trial(
             number=len(history),
             x=point,
@@ -235,7 +247,7 @@ class Optimizer:
             noise=variance,
             seconds=None if self.problem.has_declared_cost else paid,
         )
-        return copy.deepcopy(self.storage.add(draft))
+        return self.storage.add(draft).copied()
 
     def add_all(self, source: object) -> list[Trial]:
         """Bring many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
@@ -256,7 +268,15 @@ class Optimizer:
 
     # How --------------------------------------------------------------------------------------------------------
 
-    def _ask(self, lease: Lease | None) -> Trial | None:
+    @property
+    def _history(self) -> History:
+        """All trials as they are stored: for reading alone, since an edit would be one of the study."""
+        return self.storage.read().history
+
+    def _books(self, history: History) -> Books:
+        return Books(self.problem, history, self.capital, self._first)
+
+    def _ask(self, lease: Lease | None, check: Check | None) -> Trial | None:
         """Choose, then claim what was chosen, unless somebody else claimed in between: then choose again.
 
         No lock is held while a strategy thinks.  After some tries the claim is made in any case, if the money suffices.
@@ -264,18 +284,23 @@ class Optimizer:
         began = time.perf_counter()
         for tries in itertools.count():
             now = self.storage.read()
-            books = Books(self.problem, now.history, self.capital)
+            if self._refused == (now.event, now.queue):
+                return None  # a driver asks every second: the same question has the same answer
+            books = self._books(now.history)
             chosen = self._choose(now, books)
             if chosen is None:
+                self._refused = (now.event, now.queue)
                 return None
             x, z, why, queued = chosen
             overhead = time.perf_counter() - began
             draft = Trial(len(now.history), x, z, books.costs.of(z), why, overhead=overhead)
+            if check is not None:
+                check(draft)
             affords = self._stands(x, z, len(now.history)) if tries >= _TRIES else None
             trial = self.storage.claim(draft, seen=now.event, affords=affords, queued=queued, lease=lease)
             if trial is not None:
                 self._note_time([trial])
-                return copy.deepcopy(trial)  # what the user does to it stays the user's
+                return trial.copied()
         raise AssertionError("a count has no end")
 
     def _choose(self, now: Snapshot, books: Books) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
@@ -290,7 +315,6 @@ class Optimizer:
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
         if not books.affords(z):
-            self._was_refused = True
             return None
         return x, z, dict(suggestion.why), None
 
@@ -303,7 +327,7 @@ class Optimizer:
 
         def stands(history: History) -> bool:
             others = {(point_key(t.x), point_key(t.z)) for t in history[number:]} | occupied(history)
-            return here not in others and Books(self.problem, history, self.capital).affords(z)
+            return here not in others and self._books(history).affords(z)
 
         return stands
 
@@ -314,12 +338,12 @@ class Optimizer:
     def _finish(self, trial: Trial) -> Trial:
         done = self.storage.finish(trial)
         self._handed_out.pop(trial.number, None)
-        return copy.deepcopy(done)
+        return done.copied()
 
     def _running(self, trial: Trial | int) -> Trial:
         """Return the trial as it is stored, or say why no result can be taken for it."""
         number = trial.number if isinstance(trial, Trial) else trial
-        history = self.history
+        history = self._history
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(history):
             raise InvalidTrial(f"There is no trial {number!r}; this study has {len(history)}. Nothing was changed.")
         stored = history[int(number)]
@@ -341,6 +365,8 @@ class Optimizer:
             took = paid  # without a declared cost, cost is seconds
         if took is None and trial.number in self._handed_out:
             took = time.perf_counter() - self._handed_out[trial.number][1]
+        elif took is None:  # somebody else asked: the storage may know when
+            took = self.storage.seconds_out(trial.number)
         if paid is None:
             measured = not self.problem.has_declared_cost and took is not None
             paid = max(took or 0.0, 1e-9) if measured else trial.cost

@@ -81,7 +81,12 @@ class Problem:
         """Return the declared cost of a query at z; where there is none, what is assumed before the first result."""
         if self._cost is None:
             return self.assumed_cost(z)
-        cost = self._cost(dict(z))
+        try:
+            cost = self._cost(dict(z))
+        except Exception as error:
+            raise InvalidInput(
+                f"cost(z) must return a positive number for every fidelity; at z={dict(z)!r} it raised {error!r}."
+            ) from error
         try:
             number = finite_number(cost, "cost")
         except InvalidInput:

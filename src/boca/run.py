@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from boca import render
 from boca.driver import Driver, Timeout
 from boca.errors import BocaError, InvalidInput, ObjectiveFailed, RunStopped, one_of
-from boca.executors import engine
+from boca.executors import engine, refuse_wrong_timeout
 from boca.optimizer import Optimizer
 from boca.problem import Capital, CostFunction, Problem
 from boca.recommendation import Recommendation
@@ -19,9 +21,11 @@ from boca.trial import History, Trial
 
 OnError: TypeAlias = Literal["fail", "raise"]
 Callback: TypeAlias = Callable[[Optimizer, Trial], object]
-"""Called with the optimiser and the trial that was finished."""
+"""Called with the optimiser and the trial that was finished; `boca.callbacks` says what else it may have."""
 
-_HOPELESS = 5  # failures in a row from the first trial on
+HOPELESS = 5  # trials that are finished, and none of them complete
+
+log = logging.getLogger("boca")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Result:
     spent: float
     """In cost units; in seconds for a budget in seconds."""
     warnings: tuple[str, ...]
+    interrupted: bool = False
+    """Whether Ctrl-C ended the run before its end."""
 
     @property
     def study(self) -> Optimizer | None:
@@ -166,19 +172,24 @@ def drive(
     one_of(on_error, get_args(OnError), "on_error")
     if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
         raise InvalidInput(f"max_retries must be a whole number, 0 or more; got {max_retries!r}.")
+    if stop is not None and not callable(stop):
+        raise InvalidInput(f"stop must be a function of the history, or None; got {stop!r}.")
+    refuse_wrong_timeout(timeout, executor)
+    heard = [callbacks] if callable(callbacks) else list(callbacks)
     optimizer = Optimizer(
         problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )
-    heard = [callbacks] if callable(callbacks) else list(callbacks)
     judge = _Judge(optimizer, heard, stop, raises=on_error == "raise")
-    try:
-        workers = engine(executor, objective, takes_fidelity=bool(problem.fidelity))
-        driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=max_retries)
-        return _driven(optimizer, driver, judge)
-    finally:
-        for callback in heard:
-            getattr(callback, "close", lambda: None)()
-        optimizer.storage.close()
+    with closing(optimizer.storage):
+        try:
+            workers = engine(executor, objective, takes_fidelity=bool(problem.fidelity))
+            driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=max_retries)
+            found = _driven(optimizer, driver, judge)
+        except BaseException as error:
+            for sentence in _dismiss(heard, error):
+                error.add_note(sentence)
+            raise
+        return _with_warnings(found, _dismiss(heard))
 
 
 def _driven(optimizer: Optimizer, driver: Driver, judge: _Judge) -> Result:
@@ -189,16 +200,33 @@ def _driven(optimizer: Optimizer, driver: Driver, judge: _Judge) -> Result:
         if not optimizer.history.complete:
             raise
         # what was paid for is worth more than a traceback
-        return result(optimizer, "The run was interrupted; a trial that was running then has no result.")
+        return result(
+            optimizer, "The run was interrupted; a trial that was running then has no result.", interrupted=True
+        )
     except RunStopped:
         raise
     except Exception as unexpected:
         message = f"The run ended after {len(optimizer.history)} trials with {unexpected!r}; see .result for the rest."
         raise RunStopped(message, result(optimizer)) from unexpected
     if driver.was_interrupted:
-        return result(optimizer, "The run was interrupted: it stopped asking, and waited for what was running.")
+        return result(
+            optimizer, "The run was interrupted: it stopped asking, and waited for what was running.", interrupted=True
+        )
     judge.give_up_if_hopeless(at_least=1)
     return result(optimizer)
+
+
+def _dismiss(callbacks: Iterable[Callback], error: BaseException | None = None) -> list[str]:
+    """Tell every callback that the run is over, and of the error if one ended it; return what went wrong with that."""
+    wrong = []
+    for callback in callbacks:
+        for name, told in [*([] if error is None else [("fail", (error,))]), ("close", ())]:
+            try:
+                getattr(callback, name, lambda *_: None)(*told)
+            except Exception as its_own:  # neither the result nor the other callbacks are to pay for it
+                wrong.append(f"The callback {callback!r} raised {its_own!r} in {name}, when the run was over.")
+                log.warning("%s", wrong[-1])
+    return wrong
 
 
 class _Judge:
@@ -225,24 +253,34 @@ class _Judge:
             callback(self._optimizer, trial)
         if self._raises and trial.state == "failed":
             raise ObjectiveFailed(_words("failed", trial), result(self._optimizer)) from error
-        self.give_up_if_hopeless(at_least=_HOPELESS)
+        self.give_up_if_hopeless(at_least=HOPELESS)
         return self._stop is not None and bool(self._stop(self._optimizer.history))
 
     def give_up_if_hopeless(self, *, at_least: int) -> None:
-        """Raise if so many trials all failed: then the objective, not the point, is to blame."""
-        history = self._optimizer.history
-        if len(history) >= at_least and all(trial.state == "failed" for trial in history):
-            what = f"failed on every one of {len(history)} trials, the last time"
-            raise ObjectiveFailed(_words(what, history[-1]), result(self._optimizer)) from self._error
+        """Raise if so many trials all failed."""
+        failed = hopeless(self._optimizer.storage.read().history, at_least=at_least)
+        if failed:
+            what = f"failed on every one of {len(failed)} trials, the last time"
+            raise ObjectiveFailed(_words(what, failed[-1]), result(self._optimizer)) from self._error
+
+
+def hopeless(history: History, *, at_least: int) -> tuple[Trial, ...]:
+    """Return the failed trials if they are so many and none is complete, whatever is still out; else none.
+
+    Then the objective, not the point, is to blame.
+    """
+    failed = history.finished
+    return failed if len(failed) >= at_least and not history.complete else ()
 
 
 def _words(what: str, trial: Trial) -> str:
     return f"The objective {what} at x={trial.x!r}, z={trial.z!r} with: {trial.reason}"
 
 
-def result(optimizer: Optimizer, *warnings: str) -> Result:
+def result(optimizer: Optimizer, *warnings: str, interrupted: bool = False) -> Result:
     """Return what a study has found so far."""
-    best = optimizer.best
+    history, best = optimizer.history, optimizer.best
+    optimizer.storage.load_reasons()  # with the result they outlive the storage
     try:
         recommendation = optimizer.recommend()
     except BocaError as error:  # a recommendation that fails must not cost the results
@@ -251,9 +289,16 @@ def result(optimizer: Optimizer, *warnings: str) -> Result:
         x=None if best is None else dict(best.x),
         value=None if best is None else best.value,
         recommendation=recommendation,
-        history=optimizer.history,
+        history=history,
         spent=optimizer.spent,
         warnings=(*warnings, *optimizer.warnings),
+        interrupted=interrupted,
     )
     found.__dict__["_study"] = optimizer  # no field: it is neither printed, compared nor copied
     return found
+
+
+def _with_warnings(found: Result, warnings: Sequence[str]) -> Result:
+    warned = replace(found, warnings=(*found.warnings, *warnings))
+    warned.__dict__["_study"] = found.study
+    return warned

@@ -5,6 +5,7 @@ This is the one place where the direction of the optimisation is turned: `Histor
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -60,8 +61,16 @@ class Trial:
         """Return a trial whose `why`, the bulk of it, is loaded when somebody looks at it."""
         trial = object.__new__(cls)
         defaults = {f.name: f.default for f in fields(cls) if f.name != "why"}
-        trial.__dict__.update(defaults | values | {"_load_why": load_why, "_phase": phase})
+        trial.__dict__.update(defaults | values | {"_load_why": load_why, "phase": phase})
         return trial
+
+    def copied(self) -> Trial:
+        """Return a trial that its user may change; `why`, the bulk of it, is copied when somebody looks at it."""
+        twin = object.__new__(Trial)
+        own = {"x": dict(self.x), "z": dict(self.z), "phase": self.phase, "_load_why": lambda: copy.deepcopy(self.why)}
+        twin.__dict__.update(self.__dict__ | own)
+        twin.__dict__.pop("why", None)
+        return twin
 
     def __getattr__(self, name: str) -> Any:
         if name == "why" and "_load_why" in self.__dict__:
@@ -72,13 +81,15 @@ class Trial:
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    @property
+    @cached_property
     def phase(self) -> str:
-        known = self.__dict__.get("_phase")
-        return str(self.why.get("phase", "")) if known is None else str(known)
+        return str(self.why.get("phase", ""))
 
     def row(self) -> dict[str, Any]:
-        """Return the trial as the row of a table; x and z as columns `x.NAME`, `z.NAME`."""
+        """Return the trial as the row of a table; x and z as columns `x.NAME`, `z.NAME`.
+
+        `reason` says why it was chosen, `failure` why it failed.
+        """
         return {
             "number": self.number,
             "state": self.state,
@@ -88,7 +99,8 @@ class Trial:
             "seconds": self.seconds,
             "overhead": self.overhead,
             "phase": self.phase,
-            "reason": self.reason or self.why.get("reason"),
+            "reason": self.why.get("reason"),
+            "failure": self.reason,
             **{f"x.{name}": value for name, value in self.x.items()},
             **{f"z.{name}": value for name, value in self.z.items()},
         }
@@ -132,6 +144,10 @@ class History(Sequence[Trial]):
 
     def _repr_html_(self) -> str:
         return render.history(self, repr(self))
+
+    def copied(self) -> History:
+        """Return the same trials as copies that their user may change."""
+        return History([t.copied() for t in self])
 
     @cached_property
     def running(self) -> tuple[Trial, ...]:

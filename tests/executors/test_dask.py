@@ -75,6 +75,16 @@ def test_the_scheduler_is_left_as_it_was(client: Any) -> None:
     assert allowed_failures(client) == before > 0
 
 
+def test_two_runs_on_one_cluster_leave_the_scheduler_as_it_was(client: Any) -> None:
+    before = allowed_failures(client)
+    one, other = (engine(client, lambda x: 1.0, takes_fidelity=False) for _ in range(2))
+    one.close()
+    one.close()
+    assert allowed_failures(client) == 0
+    other.close()
+    assert allowed_failures(client) == before > 0
+
+
 def test_a_module_that_the_worker_cannot_find_is_named(client: Any) -> None:
     made = engine(client, lambda x: __import__("nowhere_to_be_found"), takes_fidelity=False)
     outcome = run(made, {})

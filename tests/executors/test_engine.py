@@ -10,7 +10,7 @@ import pytest
 from engine_contract import BAD, GOOD, EngineContract, Make, run
 
 from boca.errors import InvalidInput
-from boca.executors import Slots, engine
+from boca.executors import Slots, engine, refuse_wrong_timeout
 from boca.executors.worker import _finite
 from boca.space import finite_number
 
@@ -66,6 +66,20 @@ def test_the_number_of_workers_is_positive() -> None:
         Slots(1, memory=0)
     with pytest.raises(InvalidInput, match="must be an integer"):
         Slots(1.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), "5", True])
+def test_a_wrong_timeout_is_refused_by_itself(timeout: object) -> None:
+    with pytest.raises(InvalidInput, match="timeout"):
+        refuse_wrong_timeout(timeout, 2)
+
+
+def test_a_timeout_needs_an_executor() -> None:
+    for timeout in (5, lambda cost: cost):
+        with pytest.raises(InvalidInput, match="executor=1"):
+            refuse_wrong_timeout(timeout, None)
+        refuse_wrong_timeout(timeout, 1)
+    refuse_wrong_timeout(None, None)
 
 
 def test_an_objective_is_callable() -> None:

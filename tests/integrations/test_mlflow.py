@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import boca
-from boca.errors import InvalidInput
+from boca.errors import InvalidInput, ObjectiveFailed
 
 pytest.importorskip("mlflow", reason="MLflow is not installed: pip install 'boca[mlflow]'")
 
@@ -101,6 +101,23 @@ def test_a_failed_trial_is_a_failed_run_with_its_reason(uri: str) -> None:
     assert "value" not in failed.data.metrics
     assert told.data.metrics["value"] == 2.0
     assert "boca.failure" not in told.data.tags
+
+
+def test_a_study_that_an_error_ended_is_a_failed_run(uri: str) -> None:
+    from boca.integrations.mlflow import MLflowLogger
+
+    def always(x: dict[str, Any]) -> float:
+        raise ValueError("always")
+
+    logger = MLflowLogger("ends", tracking_uri=uri)
+    with pytest.raises(ObjectiveFailed):
+        boca.maximize(always, SPACE, budget=boca.targets(9), strategy=boca.RandomSearch(), seed=0, callbacks=logger)
+    assert runs_of(uri, "ends")[logger.run_id].info.status == "FAILED"
+    run(logger, trials=1)
+    assert runs_of(uri, "ends")[logger.run_id].info.status == "FINISHED"
+    logger.fail(KeyboardInterrupt())
+    logger.close()
+    assert runs_of(uri, "ends")[logger.run_id].info.status == "KILLED"
 
 
 def test_a_run_that_is_given_is_gone_on_with_and_left_open(uri: str) -> None:

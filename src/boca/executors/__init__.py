@@ -21,12 +21,12 @@ import concurrent.futures
 from types import ModuleType
 
 from boca.errors import InvalidInput
-from boca.executors.base import Engine, Objective, Outcome
-from boca.executors.inline import Inline
+from boca.executors.base import Engine, Objective, Outcome, checked
+from boca.executors.inline import Inline, refuse_timeout
 from boca.executors.pool import Pool
 from boca.executors.slots import SlotEngine, Slots
 
-__all__ = ["Engine", "Outcome", "Slots", "engine"]
+__all__ = ["Engine", "Outcome", "Slots", "engine", "refuse_wrong_timeout"]
 
 
 def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> Engine:
@@ -54,6 +54,14 @@ def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> E
         "a concurrent.futures.Executor, a Dask Client (distributed.Client), or the module ray after ray.init(); "
         f"got {executor!r}."
     )
+
+
+def refuse_wrong_timeout(timeout: object, executor: object) -> None:
+    """Refuse a limit that cannot be meant before anything is made; what a function returns is seen when it is used."""
+    if executor is None:
+        refuse_timeout(timeout)
+    elif not callable(timeout):
+        checked(timeout)
 
 
 def _is_dask_client(executor: object) -> bool:

@@ -81,7 +81,7 @@ def pickled_arguments(values: tuple[Point, ...]) -> bytes | Outcome:
         return Outcome(None, f"The point cannot be sent to another process: {cut(str(error), 500)}", "", 0.0)
 
 
-def checked(timeout: float | None) -> float | None:
+def checked(timeout: object) -> float | None:
     """Return a limit in seconds, or refuse what is none."""
     if timeout is None:
         return None

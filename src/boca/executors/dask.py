@@ -29,7 +29,7 @@ class Dask:
     """The engine of a `distributed.Client`, which stays the user's; one slot a thread of its workers.
 
     Dask runs a task again whose worker died, three times by default.  Here that is for the driver to decide: as long as
-    the engine is open, the scheduler is told to allow no failures, for all of its clients.
+    an engine is open, the scheduler is told to allow no failures, for all of its clients.
 
     After a timeout, counted from the submission, the worker is killed if it has one thread and a nanny.  Otherwise
     the evaluation holds its thread until it ends by itself, and there is a slot less as long.  Nothing printed is
@@ -46,7 +46,7 @@ class Dask:
         self._payload = pickled(objective)
         self._flights = Flights()
         self._is_closed = False
-        self._allowed_before = self._allow_failures(0)
+        self._count_runs(+1)
 
     @property
     def slots(self) -> int:
@@ -81,16 +81,20 @@ class Dask:
         if not self._is_closed:
             self._is_closed = True
             with suppress(Exception):  # the cluster may be gone
-                self._allow_failures(self._allowed_before)
+                self._count_runs(-1)
 
-    def _allow_failures(self, count: int) -> int:
-        """Tell the scheduler how often it may run a task again, and return how often it might before."""
+    def _count_runs(self, change: int) -> None:
+        """Tell the scheduler of one run more or less; after the last one it allows as many failures as before."""
 
-        def allow(count: int, dask_scheduler: Any) -> int:  # nested, so that it travels whole
-            before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, count
-            return int(before)
+        def count(change: int, dask_scheduler: Any) -> None:  # nested, so that it travels whole
+            kept = vars(dask_scheduler)
+            runs, allowed = kept.pop("boca_runs", (0, dask_scheduler.allowed_failures))
+            runs = max(runs + change, 0)  # none are known to a scheduler that was started again
+            dask_scheduler.allowed_failures = 0 if runs else allowed
+            if runs:
+                kept["boca_runs"] = (runs, allowed)
 
-        return int(self._client.run_on_scheduler(allow, count))
+        self._client.run_on_scheduler(count, change)
 
     def _stop(self, running: Any) -> None:
         """End a task that nobody waits for, where that ends nothing else.

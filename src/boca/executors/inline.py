@@ -25,11 +25,7 @@ class Inline:
 
     def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
         """Return a future that is finished; KeyboardInterrupt and SystemExit pass."""
-        if timeout is not None:
-            raise InvalidInput(
-                f"A timeout needs another process, which can be killed; got timeout={timeout!r} with executor=None. "
-                "Give executor=1."
-            )
+        refuse_timeout(timeout)
         values = arguments(x, z, takes_fidelity=self._takes_fidelity)
         report = evaluate(self._objective, values, passing=(KeyboardInterrupt, SystemExit))
         exception = report.exception
@@ -39,3 +35,12 @@ class Inline:
 
     def close(self, *, now: bool = False) -> None:
         """Do nothing: nothing is left running."""
+
+
+def refuse_timeout(timeout: object) -> None:
+    """Refuse a limit that nobody could enforce."""
+    if timeout is not None:
+        raise InvalidInput(
+            f"A timeout needs another process, which can be killed; got timeout={timeout!r} with executor=None. "
+            "Give executor=1."
+        )

@@ -24,7 +24,8 @@ class MLflowLogger:
 
     The run of the study has the target, the strategy and the seed, and as metrics over the trials `best` (at the
     target) and `spent`.  The run of a trial has x and z as parameters, `value`, `cost` and `seconds` as metrics, and
-    its state, its phase and its reason as tags.  It is terminated as FAILED where the trial failed.
+    its state, its phase and its reason as tags.  It is terminated as FAILED where the trial failed, and the run of the
+    study where an error ended it.
 
     `experiment` is the name of MLflow's experiment, made if it is not there; `tracking_uri` is MLflow's own by default.
     `run_id` is the run of the study where it is there already: yours, or that of a study that goes on.  No run becomes
@@ -40,6 +41,7 @@ class MLflowLogger:
         self.run_id = run_id
         """The run of the study; None before the first trial, unless it was given."""
         self._experiment_id = "" if run_id is None else self._client.get_run(run_id).info.experiment_id
+        self._status = "FINISHED"
 
     def __call__(self, optimizer: Optimizer, trial: Trial) -> None:
         if self.run_id is None:
@@ -50,10 +52,15 @@ class MLflowLogger:
         totals = {"spent": optimizer.spent} | ({} if best is None else {"best": best.value})
         self._client.log_batch(self.run_id, metrics=_metrics(totals, step=trial.number))
 
+    def fail(self, error: BaseException) -> None:
+        """Have the run of the study end as failed, or as killed by Ctrl-C."""
+        self._status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
+
     def close(self) -> None:
         """End the run of the study, unless it was given: then it is its owner's."""
+        status, self._status = self._status, "FINISHED"  # of the next run, if there is one
         if self.run_id is not None and self._is_mine:
-            self._client.set_terminated(self.run_id)
+            self._client.set_terminated(self.run_id, status=status)
 
     def _experiment_of(self, name: str) -> str:
         found = self._client.get_experiment_by_name(name)

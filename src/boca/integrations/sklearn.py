@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from boca.errors import BocaError, InvalidInput, ObjectiveFailed
 from boca.optimizer import Optimizer
 from boca.problem import Capital, CostFunction, Problem, targets
-from boca.run import result
+from boca.run import HOPELESS, hopeless, result
 from boca.space import Choice, Float, Int, Parameter, Point, Space
 from boca.strategies import Strategy
 from boca.trial import History
@@ -44,7 +44,6 @@ Table: TypeAlias = dict[str, Any]
 
 _SAMPLES = "n_samples"
 _DEFAULT_BUDGET = targets(10)
-_HOPELESS = 5  # failures in a row from the first trial on
 _ALL_FAILED = "All the "  # how scikit-learn begins when no fold could be fitted
 
 
@@ -138,7 +137,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
             score = trials.run(trial.x, trial.z)
             if score.value is None:
                 optimizer.fail(trial, score.reason, seconds=score.seconds, output=score.story)
-                _give_up_if_hopeless(optimizer, at_least=_HOPELESS)
+                _give_up_if_hopeless(optimizer, at_least=HOPELESS)
             else:
                 optimizer.tell(trial, score.value, seconds=score.seconds)
         _give_up_if_hopeless(optimizer, at_least=1)
@@ -203,11 +202,11 @@ def _refuse_too_little(capital: Capital, problem: Problem) -> None:
 
 def _give_up_if_hopeless(optimizer: Optimizer, *, at_least: int) -> None:
     """Raise if so many trials all failed: then the estimator or the data, not the point, is to blame."""
-    history = optimizer.history
-    if len(history) >= at_least and all(trial.state == "failed" for trial in history):
-        last = history[-1]
+    failed = hopeless(optimizer.history, at_least=at_least)
+    if failed:
+        last = failed[-1]
         raise FitsFailed(
-            f"All {len(history)} trials failed, the last at {last.x!r}, {last.z!r} with: {last.reason} "
+            f"All {len(failed)} trials failed, the last at {last.x!r}, {last.z!r} with: {last.reason} "
             f"error_score='raise' shows where.\n{last.output or ''}",
             result(optimizer),
         )
