@@ -207,3 +207,19 @@ def test_a_write_through_the_reader_is_refused_by_the_database(url):
     begin(url)
     with pytest.raises(StorageFailed, match="readonly"):
         Reader(url).read(lambda c: c.execute(sa.text("DELETE FROM boca_studies")))
+
+
+def test_a_look_during_which_the_file_changed_is_repeated(url, tmp_path):
+    """A file at rest is read as it lies there: if somebody writes to it meanwhile, half of what was seen may be old."""
+    begin(url).storage.close()
+    looks = []
+
+    def work(connection):
+        looks.append(len(reader.rows(connection)))
+        if len(looks) == 1:
+            os.utime(tmp_path / "study.db", ns=(1, 1))
+        return looks[-1]
+
+    with closing(Reader(url)) as reader:
+        assert reader.read(work) == 1
+    assert looks == [1, 1]

@@ -25,6 +25,7 @@ from boca.trial import History, Trial
 
 T = TypeVar("T")
 
+_TRIES = 3  # looks that a change of the file may have spoilt, before one more counts in any case
 _BUSY = 2.0  # seconds to wait for a file: a reader of a write-ahead log does not wait at all
 # Seconds to wait for a server, and milliseconds for one that falls silent: the next look comes soon.
 _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
@@ -93,14 +94,29 @@ class Reader:
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Run statements that change nothing, or say what is wrong with the database right now."""
-        if self._file is not None and not self._file.is_file():
-            raise StorageFailed(f"The storage must be there; there is no file {str(self._file)!r}.")
+        for is_last in (*[False] * _TRIES, True):
+            seen = self._stamp()
+            try:
+                with self._engine.connect() as connection:
+                    self._refuse_other_tables(schema.version_of(connection))
+                    found = work(connection)
+            except sa.exc.DBAPIError as error:
+                if is_last or self._stamp() == seen:
+                    raise StorageFailed(f"The database {self.place} cannot be read: {error.orig}") from error
+            else:
+                if is_last or self._stamp() == seen:
+                    return found
+        raise AssertionError("the last try returns or raises")
+
+    def _stamp(self) -> tuple[int, int] | None:
+        """Return what tells a file from itself after a change: one that was at rest may have been read half changed."""
+        if self._file is None:
+            return None
         try:
-            with self._engine.connect() as connection:
-                self._refuse_other_tables(schema.version_of(connection))
-                return work(connection)
-        except sa.exc.DBAPIError as error:
-            raise StorageFailed(f"The database {self.place} cannot be read: {error.orig}") from error
+            now = self._file.stat()
+        except OSError:
+            raise StorageFailed(f"The storage must be there; there is no file {str(self._file)!r}.") from None
+        return now.st_mtime_ns, now.st_size
 
     def _refuse_other_tables(self, version: int | None) -> None:
         if version is None:
