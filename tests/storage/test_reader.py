@@ -72,11 +72,7 @@ def test_a_file_is_read_as_the_library_reads_it(url):
 
 
 def test_a_server_is_read_as_the_library_reads_it():
-    url = postgres.server().fresh()
-    try:
-        check_that_both_find_the_same(url)
-    finally:
-        postgres.remove()
+    check_that_both_find_the_same(postgres.server().fresh())
 
 
 def test_a_study_that_is_not_there_is_told_with_those_that_are(url):
