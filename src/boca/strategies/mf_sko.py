@@ -453,12 +453,19 @@ class Promise:
         return np.asarray(np.max(self.by_level(U), axis=0))
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (q, d) -> (q,), (q, d)
-        """Differentiate by differences: a few starts of few dimensions do not pay for the formula."""
+        """Differentiate by differences: a few starts of few dimensions do not pay for the formula.
+
+        An option has no slope, and no two values at it need be the same to the last bit.
+        """
         q, d = U.shape
-        up, down = (np.clip(U[:, None, :] + step * np.eye(d), 0.0, 1.0) for step in (_STEP, -_STEP))  # (q, d, d)
+        numeric = self.belief.encoding.x_numeric
+        along, k = np.eye(d)[numeric], len(numeric)
+        up, down = (np.clip(U[:, None, :] + step * along, 0.0, 1.0) for step in (_STEP, -_STEP))  # (q, k, d)
         values = self.value(np.vstack([U, up.reshape(-1, d), down.reshape(-1, d)]))
-        rise = (values[q : q + q * d] - values[q + q * d :]).reshape(q, d)
-        return values[:q], rise / np.einsum("qjj->qj", up - down)
+        rise = (values[q : q + q * k] - values[q + q * k :]).reshape(q, k)
+        gradient = np.zeros_like(U)
+        gradient[:, numeric] = rise / (up - down).sum(axis=2)
+        return values[:q], gradient
 
     def level(self, u: FloatArray) -> int:  # (d,)
         """Return the level to query at x."""
