@@ -11,7 +11,7 @@ import pytest
 import boca
 from boca import Choice, Float, History, Int, Problem, Space, Surrogate, Trial, acquisition
 from boca.maximizer import EACH, SCREENED, STARTS, Bounded, _ranked, _screened, sobol
-from boca.posterior import LEADING, Promise
+from boca.posterior import LEADING, UNBOUNDED, Promise, leading_of
 from boca.strategies.boca import _over_draws
 from boca.testing import Case
 
@@ -66,7 +66,16 @@ def candidates(name, m=700, seed=1):
 @pytest.fixture
 def few_leading(monkeypatch):
     """Let 16 results bound what 80 say."""
+    monkeypatch.setattr("boca.posterior.UNBOUNDED", 32)
     monkeypatch.setattr("boca.posterior.LEADING", 16)
+
+
+@pytest.fixture(params=["16 of 80", "all 80"])
+def bounded(request):
+    """Let 16 results bound what 80 say, or all of them, in single precision."""
+    if request.param == "16 of 80":
+        request.getfixturevalue("few_leading")
+    return request.param
 
 
 class Watched:
@@ -89,18 +98,17 @@ class Watched:
 # Bounds ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("few_leading")
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("out", [0, 5])
-def test_a_bound_is_never_below_the_value(name, formula, out):
+def test_a_bound_is_never_below_the_value(name, formula, out, bounded):
     promise, U = Promise(model(name, out=out), FORMULAS[formula]), candidates(name)
     value, bound = promise.value(U), promise.bound(U)
     slack = 1e-9 * (1.0 + np.abs(value))
     assert np.all(bound >= value - slack)
     if formula == "mean":
-        np.testing.assert_allclose(bound, value, rtol=1e-12, atol=1e-12)
-    else:
+        np.testing.assert_allclose(bound, value, atol=0.2)  # eta2 is far too small for these results
+    elif bounded == "16 of 80":
         assert np.mean(bound > value + 1e-3) > 0.5  # else it would bound nothing
 
 
@@ -117,14 +125,15 @@ def test_a_bound_given_draws_is_never_below_the_value(name):
     np.testing.assert_allclose(values[:EACH], np.sort(value)[::-1][:EACH], rtol=1e-9)
 
 
-def test_the_formulas_rise_with_the_deviation():
-    """So a deviation that is too large gives a bound; this must hold for every formula that a promise is made of."""
+def test_the_formulas_rise_with_the_mean_and_the_deviation():
+    """So what is too large of either gives a bound; this must hold for every formula that a promise is made of."""
     mu = np.repeat(np.linspace(5.0, 13.0, 40), 50)
     sigma = np.tile(np.geomspace(1e-6, 3.0, 50), 40)
     for formula in FORMULAS.values():
-        value, _, by_sigma = formula(mu, sigma)
-        assert np.all(np.diff(value.reshape(40, 50), axis=1) >= -1e-11)
-        assert np.all(np.asarray(by_sigma) >= 0.0)
+        value, by_mu, by_sigma = formula(mu, sigma)
+        for axis, slope in enumerate((by_mu, by_sigma)):
+            assert np.all(np.diff(value.reshape(40, 50), axis=axis) >= -1e-11)
+            assert np.all(np.asarray(slope) >= 0.0)
 
 
 @pytest.mark.usefixtures("few_leading")
@@ -145,15 +154,15 @@ def test_with_few_results_nothing_is_bounded():
 
 
 def test_the_number_of_leading_results_is_what_the_library_says():
-    n = 2 * LEADING
-    assert Promise(model("integers", n), FORMULAS["ucb"]).bound(candidates("integers", 5)) is None
-    assert Promise(model("integers", n + 1), FORMULAS["ucb"]).bound(candidates("integers", 5)) is not None
+    for n, leading in ((UNBOUNDED, None), (UNBOUNDED + 1, UNBOUNDED + 1), (2 * LEADING, 2 * LEADING)):
+        assert leading_of(model("integers", n).section) == leading
+    assert leading_of(model("integers", 2 * LEADING + 1).section) == LEADING
 
 
 # Screening ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("few_leading")
+@pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("out", [0, 5])
@@ -169,10 +178,10 @@ def test_the_best_are_those_of_ranking_everything(name, formula, out):
         assert np.all(np.diff(values) <= 0.0)
         assert len(points) == len(values) == watched.valued
         if formula == "mean":
-            assert watched.valued == SCREENED  # the bound is the value
+            assert watched.valued == SCREENED  # the bound is the value but for rounding
 
 
-@pytest.mark.usefixtures("few_leading")
+@pytest.mark.usefixtures("bounded")
 def test_it_looks_at_fewer_than_all():
     watched = Watched(Promise(model("floats"), FORMULAS["ucb"]))
     _screened(watched, candidates("floats"))
@@ -185,7 +194,7 @@ def test_a_bound_that_is_too_low_would_be_seen():
 
     class TooLow(Watched):
         def bound(self, U):
-            mean, variance = self.promise.model.section.moments(self.promise.model.encoding.x_features(U), leading=16)
+            mean, variance = self.promise.model.section.at_most(self.promise.model.encoding.x_features(U), 16)
             return mean - np.sqrt(variance)
 
     promise = Promise(model("floats"), FORMULAS["ucb"])
@@ -302,7 +311,7 @@ def test_the_maximum_is_drawn_much_as_if_all_deviations_were_exact(eta2):
     fitted, U = model("floats", eta2=eta2), candidates("floats", 256)
     mu, sigma = fitted.moments(U)
     rough_mu, rough = fitted.rough_moments(U, exact=64)
-    np.testing.assert_allclose(rough_mu, mu, rtol=1e-12)
+    np.testing.assert_allclose(rough_mu, mu, rtol=1e-3)
     assert np.all(rough >= sigma - 1e-9)
     is_exact = np.isclose(rough, sigma, rtol=1e-9)
     assert 64 <= np.sum(is_exact) < 256
@@ -325,13 +334,23 @@ def test_all_deviations_are_exact_where_results_are_few():
 # In the maximiser -----------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def unbounded(monkeypatch):
+    """Let a test be without bounds until it undoes this."""
+    monkeypatch.setattr("boca.posterior.UNBOUNDED", 10**9)
+    return monkeypatch
+
+
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_maximiser_finds_the_same_with_and_without_bounds(name, formula, monkeypatch):
+@pytest.mark.parametrize("leading", [16, LEADING])
+def test_the_maximiser_finds_the_same_with_and_without_bounds(name, formula, leading, unbounded):
     space, fitted = PROBLEMS[name].space, model(name)
     promise = Promise(fitted, FORMULAS[formula])
     plain = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
-    monkeypatch.setattr("boca.posterior.LEADING", 16)
+    unbounded.undo()
+    unbounded.setattr("boca.posterior.LEADING", leading)
+    assert leading_of(fitted.section) == min(leading, 80)
     bounded = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
     np.testing.assert_allclose(promise.value(bounded[:1]), promise.value(plain[:1]), rtol=1e-6, atol=1e-6)
     assert len(bounded) <= len(plain)
@@ -339,7 +358,8 @@ def test_the_maximiser_finds_the_same_with_and_without_bounds(name, formula, mon
     np.testing.assert_array_equal(space.snap(bounded), bounded)
 
 
-def test_a_whole_suggestion_is_as_good_with_bounds_as_without(monkeypatch):
+@pytest.mark.parametrize("leading", [16, LEADING])
+def test_a_whole_suggestion_is_as_good_with_bounds_as_without(leading, unbounded):
     problem = PROBLEMS["floats"]
     history, budget = results(problem, 80, out=2), boca.Budget(1e9, 1.0, spent=50.0)
     strategy = boca.Boca(hyperparameters=known(problem), improve_at_target=False)
@@ -350,5 +370,6 @@ def test_a_whole_suggestion_is_as_good_with_bounds_as_without(monkeypatch):
         return made.why["ucb"]
 
     plain = bound()
-    monkeypatch.setattr("boca.posterior.LEADING", 16)
+    unbounded.undo()
+    unbounded.setattr("boca.posterior.LEADING", leading)
     assert math.isclose(bound(), plain, rel_tol=1e-6)

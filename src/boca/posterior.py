@@ -26,7 +26,8 @@ from boca.trial import History, sign
 
 EXACT = 1200  # results up to which the posterior is exact ...
 ACTIVE = 800  # ... and through how many it is approximated beyond
-LEADING = 128  # results that bound what a candidate may promise: few candidates are then looked at with all
+UNBOUNDED = 64  # results up to which every candidate is valued
+LEADING = 128  # results that bound what a candidate may promise, where there are twice as many and more
 PROMISING = 256  # results among whose x the best is looked for, where there are more
 _GOLDEN = 0.6180339887498949
 _NO_REACH = 1e-9  # bandwidth of a fidelity that is switched off: with it, results elsewhere say nothing of the target
@@ -198,22 +199,15 @@ class Model:
         return x[np.argsort(-self.means(x), kind="stable")]
 
     def rough_moments(self, U: FloatArray, exact: int) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mu, sigma (m,)
-        """Return mu, and a sigma that may be too large except at so many points where f may be highest.
-
-        With few results it is exact everywhere.
-        """
-        if not self.is_large:
+        """Return mu and sigma, which may be too large except at so many points where f may be highest."""
+        leading = leading_of(self.section)
+        if leading is None:
             return self.moments(U)
-        mean, variance = self.section.moments(self.encoding.x_features(U), leading=LEADING)
+        mean, variance = self.section.at_most(self.encoding.x_features(U), leading)
         sigma = np.sqrt(variance)
         highest = np.argsort(-(mean + 2.0 * sigma), kind="stable")[:exact]
-        sigma[highest] = self.moments(U[highest])[1]
+        mean[highest], sigma[highest] = self.moments(U[highest])
         return mean, sigma
-
-    @property
-    def is_large(self) -> bool:
-        """Whether a bound by the leading results costs much less than what it bounds."""
-        return len(self.gp.X) > 2 * LEADING
 
     def diameter(self) -> float:
         """Return the L1 diameter of the domain, each dimension divided by its bandwidth."""
@@ -248,6 +242,14 @@ class Model:
         return numbers
 
 
+def leading_of(section: Section) -> int | None:
+    """Return how many results are to bound the others; None where bounds would cost no less than values."""
+    n = len(section.gp.X)
+    if n <= UNBOUNDED:
+        return None
+    return n if n <= 2 * LEADING else LEADING
+
+
 def finite(value: float) -> float:
     """Return a float that JSON knows, where squares of 1e300 overflow."""
     return float(np.clip(value, -np.finfo(float).max, np.finfo(float).max))
@@ -268,14 +270,15 @@ class Promise:
         return self.model.section if self.given is None else self.given
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
-        return self._value(U, leading=None)
+        mean, variance = self._section.moments(self.model.encoding.x_features(U))
+        return self.formula(mean, np.sqrt(variance))[0]
 
     def bound(self, U: FloatArray) -> FloatArray | None:  # (m, d) -> (m,)
-        """Return the formula of mu and of a deviation that is too large: none of ours falls with it."""
-        return self._value(U, leading=LEADING) if self.model.is_large else None
-
-    def _value(self, U: FloatArray, *, leading: int | None) -> FloatArray:  # (m, d) -> (m,)
-        mean, variance = self._section.moments(self.model.encoding.x_features(U), leading=leading)
+        """Return the formula of a mean and a deviation that are too large: none of ours falls with either."""
+        leading = leading_of(self._section)
+        if leading is None:
+            return None
+        mean, variance = self._section.at_most(self.model.encoding.x_features(U), leading)
         return self.formula(mean, np.sqrt(variance))[0]
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)

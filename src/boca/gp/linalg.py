@@ -21,7 +21,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 LADDER = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean diagonal; the last makes any kernel matrix factor
 
-_MILD = 1e-3  # least over largest entry on the diagonal of L: below, products with W lose digits that solves keep
+_MILD = 1e3  # spread: above, products with W lose digits that solves keep
 _ENOUGH = 0.25  # columns at once, as a share of n, from which on an inverse pays: computing it is as dear as a factor
 _LEAF = 64  # rows of a triangle that is inverted whole
 
@@ -33,12 +33,27 @@ class Factor:
     L: FloatArray
 
     @cached_property
+    def spread(self) -> float:
+        """Largest over least entry on the diagonal of L: how close to singular K is."""
+        diagonal = np.diagonal(self.L)
+        return float(np.max(diagonal, initial=0.0) / np.min(diagonal, initial=np.inf))
+
+    @cached_property
     def W(self) -> FloatArray | None:  # noqa: N802
         """L^-1, computed when many columns first want it; None where K is too close to singular for products."""
-        return _inverse(self.L) if _is_mild(self.L) else None
+        return _inverse(self.L) if self.spread <= _MILD else None
+
+    @cached_property
+    def _single(self) -> NDArray[np.float32]:
+        """W in single precision."""
+        if self.W is None:
+            raise np.linalg.LinAlgError(f"the kernel matrix is too close to singular ({self.spread:.3g}) for floats")
+        return self.W.astype(np.float32, order="F")
 
     def block(self, start: int, end: int) -> Factor:
         """Return the factor of what rows start to end add to those before: with start 0, of their own K."""
+        if end - start == len(self.L):
+            return self
         return Factor(np.asfortranarray(self.L[start:end, start:end]))
 
     def extended(self, B: FloatArray, C: FloatArray) -> Factor:
@@ -56,7 +71,7 @@ class Factor:
         return Factor(L)
 
     def whiten(self, B: FloatArray) -> FloatArray:  # (n, m) -> (n, m)
-        """Return L^-1 B."""
+        """Return L^-1 B, in single precision if B is in it, for which there must be a W."""
         return self._applied(B, transposed=False)
 
     def unwhiten(self, B: FloatArray) -> FloatArray:  # (n, m) -> (n, m)
@@ -64,8 +79,10 @@ class Factor:
         return self._applied(B, transposed=True)
 
     def _applied(self, B: FloatArray, *, transposed: bool) -> FloatArray:
-        from scipy.linalg.blas import dtrmm, dtrsm
+        from scipy.linalg.blas import dtrmm, dtrsm, strmm
 
+        if B.dtype == np.float32:
+            return np.asarray(strmm(1.0, self._single, B, lower=1, trans_a=transposed))
         is_inverted = "W" in self.__dict__ or B.shape[1] >= _ENOUGH * len(self.L)
         if is_inverted and self.W is not None:
             return np.asarray(dtrmm(1.0, self.W, B, lower=1, trans_a=transposed))
@@ -113,11 +130,6 @@ def factor(K: FloatArray, level: float | None = None) -> tuple[Factor, float]:
         if info == 0:
             return Factor(L), jitter
     raise np.linalg.LinAlgError("the kernel matrix is not positive definite even with a jitter of 1 %")
-
-
-def _is_mild(L: FloatArray) -> bool:
-    diagonal = np.diagonal(L)
-    return bool(np.min(diagonal, initial=np.inf) >= _MILD * np.max(diagonal, initial=0.0))
 
 
 def _inverse(L: FloatArray) -> FloatArray:  # (n, n) -> (n, n)

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from boca.gp import linalg
 from boca.gp.kernels import FloatArray, Kernel, blocks, covariance, lifted
@@ -32,6 +33,10 @@ from boca.gp.linalg import Factor
 Chain: TypeAlias = Callable[[FloatArray | float, FloatArray], FloatArray]
 """From derivatives by mean, (m,) or (m, k), and by variance, (m,), to derivatives by inputs."""
 
+_SINGLE = float(np.finfo(np.float32).eps)
+_ROUNDED_MEAN = 2.0 * _SINGLE  # of the sum of |alpha k|: no more was ever seen ...
+_ROUNDED_VARIANCE = 4.0 * _SINGLE  # ... and of the prior variance times the spread of the factor
+_LARGE = 1e15  # its square, times what a sum has of them, is a number in single precision
 _KNOWN = 1e-4  # of eta2: the noise of values that were drawn; with none, two of them side by side would break a factor
 
 
@@ -183,9 +188,9 @@ class Section:
     def _weighted_alpha(self) -> FloatArray:  # (n,) or (n, k)
         return (self.gp.alpha.T * self._weights).T
 
-    def _correlations(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m, n)
+    def _correlations(self, F: FloatArray, *, single: bool = False) -> FloatArray:  # (m, free) -> (m, n)
         pairs = list(zip(self._scaled(F), self._lifted, strict=True))
-        return self._free_kernel.product(self.gp.h, pairs, F, self.gp.X)
+        return self._free_kernel.product(self.gp.h, pairs, F, self.gp.X, single=single)
 
     def means(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m,) or (m, k)
         """Return the posterior mean alone, which needs no triangular solve."""
@@ -194,22 +199,49 @@ class Section:
             mean[i:j] = self.gp.m + self._correlations(F[i:j]) @ self._weighted_alpha
         return mean
 
-    def moments(
-        self, F: FloatArray, *, leading: int | None = None
-    ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> mean (m,) or (m, k), variance (m,)
-        """Return mean and variance; the variance given the `leading` observations alone is never below that of all.
+    def moments(self, F: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, free) -> (m,) or (m, k), (m,)
+        """Return mean and variance."""
+        mean, explained = self._told(F, self.gp.factor)
+        return mean, _positive(self.prior_variance - explained, self.gp.kappa0)
 
-        A factor holds those of all its leading blocks, so such a bound costs nothing but its own, shorter solve.
+    def at_most(
+        self, F: FloatArray, leading: int
+    ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> (m,) or (m, k), (m,)
+        """Return what mean and variance do not exceed, for a fraction of their price.
+
+        The variance is that given the `leading` observations alone, which is never below that given all: a factor holds
+        those of its leading blocks.  Where K is far enough from singular, all is in single precision, and what rounding
+        costs at most is added.
         """
-        factor = self.gp.factor if leading is None else self.gp.factor.block(0, leading)
+        factor = self.gp.factor.block(0, min(leading, len(self.gp.X)))
+        is_single = self._fits_single and factor.W is not None
+        mean, explained = self._told(F, factor, single=is_single)
+        variance = self.prior_variance - explained
+        if is_single:
+            mean += _ROUNDED_MEAN * np.abs(self._weighted_alpha).sum(axis=0)
+            variance += _ROUNDED_VARIANCE * self.prior_variance * factor.spread
+        return mean, _positive(variance, self.gp.kappa0)
+
+    @cached_property
+    def _fits_single(self) -> bool:
+        """Whether all numbers are of a size that single precision knows, squares included."""
+        largest = float(np.max(np.abs(self._weighted_alpha), initial=0.0))
+        return 1.0 / _LARGE < self.prior_variance < _LARGE and largest < _LARGE
+
+    def _told(
+        self, F: FloatArray, factor: Factor, *, single: bool = False
+    ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> mean (m,) or (m, k), (m,)
+        """Return the mean, and what the first observations, as many as the factor has, take from the variance."""
         k = len(factor.L)
+        number: DTypeLike = np.float32 if single else np.float64
+        alpha, weights = (a.astype(number, copy=False) for a in (self._weighted_alpha, self._weights[:k]))
         mean, explained = np.empty((len(F), *self.gp.alpha.shape[1:])), np.empty(len(F))
         for i, j in blocks(len(F), len(self.gp.X)):
-            C = self._correlations(F[i:j])
-            mean[i:j] = self.gp.m + C @ self._weighted_alpha
-            V = factor.whiten((C[:, :k] * self._weights[:k]).T)
+            C = self._correlations(F[i:j], single=single)
+            mean[i:j] = self.gp.m + C @ alpha
+            V = factor.whiten((C[:, :k] * weights).T)
             explained[i:j] = np.einsum("ij,ij->j", V, V)
-        return mean, _positive(self.prior_variance - explained, self.gp.kappa0)
+        return mean, explained
 
     def moments_and_chain(self, F: FloatArray) -> tuple[FloatArray, FloatArray, Chain]:  # (m, free)
         """Return both moments, and the chain rule that leads from derivatives by them to those by the free columns."""
