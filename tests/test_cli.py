@@ -218,6 +218,34 @@ def test_trials_are_exported(done):
     assert "--out must be a file that can be written" in words
 
 
+@pytest.mark.parametrize("verb", ["export", "report"])
+@pytest.mark.parametrize(
+    "name", ["bowl.db", "./bowl.db", "link.db", "twin.db", "bowl.db-wal", "bowl.db-shm", "link.db-wal"]
+)
+def test_nothing_is_written_over_a_database(folder, verb, name):
+    opt = stored()
+    opt.tell(opt.ask(), 1.0)  # it is open: its log is there
+    (folder / "link.db").symlink_to("bowl.db")
+    (folder / "link.db-wal").symlink_to("bowl.db-wal")
+    (folder / "twin.db").hardlink_to("bowl.db")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    status, words = said(verb, "bowl.db", "bowl", "--out", name)
+    assert status == 2
+    assert "must not be a database: " in words
+    assert words.endswith("Name another file.")
+    after = {file.name: file.read_bytes() for file in folder.iterdir()}
+    assert {file for file in before | after if before.get(file) != after.get(file)} <= {
+        "bowl.db-shm"
+    }  # locks of readers
+    opt.storage.close()
+
+
+def test_an_older_export_is_replaced(done):
+    (done / "out.csv").write_text("old")
+    assert said("export", "bowl.db", "bowl", "--out", "out.csv") == (0, "")
+    assert (done / "out.csv").read_text().startswith("number,")
+
+
 def test_failed_trials_and_those_that_are_out_are_tried_at_the_next_run(folder):
     opt = stored()
     failed, out = opt.ask(), opt.ask()

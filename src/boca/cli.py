@@ -28,7 +28,7 @@ from boca.problems import data
 from boca.run import Result
 from boca.storage import Snapshot
 from boca.storage.location import location
-from boca.storage.reader import Reader, Stored
+from boca.storage.reader import Reader, Stored, refuse_to_replace
 from boca.storage.sql import Database
 from boca.trial import History, Trial, point_key
 
@@ -191,6 +191,8 @@ def export(
     out: Annotated[Path | None, typer.Option(metavar="FILE", show_default="standard output")] = None,
 ) -> None:
     """Write the trials of a study as CSV or JSON lines."""
+    if out is not None:
+        refuse_to_replace(out, "--out")
     text = exchange.text(_look(url, name).history, format)  # type: ignore[arg-type]
     if out is None:
         sys.stdout.write(text)

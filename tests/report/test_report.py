@@ -455,6 +455,11 @@ def test_a_place_that_cannot_be_written_is_told(hostile, tmp_path):
         report.write(hostile[0], tmp_path / "no" / "report.html")
 
 
+def test_what_is_no_path_is_told(hostile):
+    with pytest.raises(InvalidInput, match=r"is written to a path.*got 5"):
+        report.write(hostile[0], 5)
+
+
 def test_safe_text_is_short_and_escaped():
     assert figures.safe("<b>") == "&lt;b&gt;"
     assert len(figures.safe("x" * 500)) == 40

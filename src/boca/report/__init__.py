@@ -11,6 +11,7 @@ from boca.errors import InvalidInput
 from boca.plots.study import load, study
 from boca.report import page, words
 from boca.space import finite_number
+from boca.storage.reader import refuse_to_replace
 
 __all__ = ["html", "load", "warnings", "write"]
 
@@ -27,8 +28,12 @@ def warnings(source: object) -> list[str]:
 
 def write(source: object, path: str | Path, *, optimum: float | None = None) -> Path:
     """Write the report to a file and return its path; with a known `optimum`, it shows the regret too."""
+    try:
+        file = Path(path)
+    except TypeError:
+        raise InvalidInput(f"A report is written to a path, a text or a Path; got {path!r}.") from None
+    refuse_to_replace(file, "The report")
     content = html(source, optimum=optimum)
-    file = Path(path)
     try:
         file.write_text(content, encoding="utf-8", errors="replace")  # a name may hold half a character
     except OSError as error:

@@ -7,6 +7,7 @@ with mode=ro and creates none, and PostgreSQL refuses them in a transaction that
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from boca.trial import History, Trial
 T = TypeVar("T")
 
 _TRIES = 3  # looks that a change of the file may have spoilt, before one more counts in any case
+_MAGIC = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite puts beside a file
 _BUSY = 2.0  # seconds to wait for a file: a reader of a write-ahead log does not wait at all
 # Seconds to wait for a server, and milliseconds for one that falls silent: the next look comes soon.
 _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
@@ -235,6 +238,26 @@ def _is_at_rest(file: Path) -> bool:
         return has_log and not (log.exists() and log.stat().st_size)
     except OSError:
         return False  # SQLite says what is wrong
+
+
+def refuse_to_replace(file: Path, what: str) -> None:
+    """Refuse to write over a SQLite database or its log: whoever gives the storage as the file loses all studies."""
+    path = os.path.realpath(file)
+    for database in {path, *(path.removesuffix(end) for end in _BESIDE)}:
+        if _is_database(Path(database)):
+            raise InvalidInput(
+                f"{what} must not be a database: {database} is one, and would be lost. Name another file."
+            )
+
+
+def _is_database(file: Path) -> bool:
+    try:
+        if not file.is_file():
+            return False  # nothing is there, or a terminal, which would keep a reader waiting
+        with file.open("rb") as content:
+            return content.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False  # whoever writes says what is wrong
 
 
 def _of_server(url: sa.URL) -> sa.Engine:
