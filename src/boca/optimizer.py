@@ -229,7 +229,10 @@ class Optimizer:
         *,
         noise: float | None = None,
     ) -> Trial:
-        """Bring a result that you already have; it is not charged.  `z=None` means the target."""
+        """Bring a result that you already have; it is not charged.
+
+        `z=None` means the target.  `cost` is in the units of the declared cost; where it is learned, in seconds.
+        """
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
         result = finite_number(value, "value")
@@ -252,12 +255,11 @@ class Optimizer:
     def add_all(self, source: object) -> list[Trial]:
         """Bring many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
 
-        Each has its fidelity and, where it is known, its cost.  Of a source with a mistake in it nothing is taken.
+        Each has its fidelity and, where it is known, its cost: in the units of the declared cost, or, where it is
+        learned, the `seconds` of the source, and its `cost` only if it has no word on them.  Of a source with a mistake
+        in it nothing is taken.
         """
         known = results(source, self.problem)
-        for k in known:  # what `add` would refuse in the middle is refused before the first
-            finite_number(k.value, "value")
-            _ = k.cost is None or _positive(k.cost, "cost"), k.noise is None or _not_negative(k.noise, "noise")
         return [self.add(k.x, k.z, k.value, k.cost, noise=k.noise) for k in known]
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:

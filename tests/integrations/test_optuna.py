@@ -6,6 +6,8 @@ import math
 import pickle
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,11 @@ def test_the_best_at_the_target_is_another_thing_than_the_best_trial() -> None:
     assert best_at_target(study, {"epochs": 50}).number == best.number
     with pytest.raises(InvalidInput, match="target must be known"):
         best_at_target(study)
+    with pytest.raises(InvalidInput, match=r"parameters of the trials, \['a', 'epochs'\]; got \['epoch'\]"):
+        best_at_target(study, {"epoch": 50})
+    with pytest.raises(InvalidInput, match="target must map names to values"):
+        best_at_target(study, 50)  # type: ignore[arg-type]
+    assert best_at_target(optuna.create_study(), {"epochs": 50}) is None
 
 
 def test_maximising_is_minimising_the_negative() -> None:
@@ -589,6 +596,57 @@ def test_a_duration_is_the_cost_where_none_is_declared() -> None:
     assert math.isnan(brought.cost)
     opt = boca.Optimizer(measured, budget=None, seed=0)
     assert [trial.seconds is None for trial in opt.add_all(from_optuna(study, measured))] == [False, True]
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone cannot be set")
+def test_a_change_of_the_clocks_is_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = boca.Problem(PROBLEM.space, PROBLEM.fidelity, direction="minimize")
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        began, ended = (datetime.fromtimestamp(1774745990 + s) for s in (0, 20))  # summer time begins between
+        assert (ended - began).total_seconds() == 3620
+        study = study_of(sampler(cost=None, space=SPACE))
+        study.optimize(objective, n_trials=1)
+        [trial] = study.get_trials()
+        del trial.user_attrs["boca:cost"]
+        trial.datetime_start, trial.datetime_complete = began, ended
+        monkeypatch.setattr(integration, "datetime", type("Clock", (), {"now": staticmethod(lambda: ended)}))
+        overhead = trial.user_attrs["boca:why"]["claim"]["overhead"]
+        assert study.sampler._paid(trial) == pytest.approx(20 - overhead)
+        plain = optuna.create_study()
+        plain.add_trial(trial)
+        assert from_optuna(plain, measured)[0].seconds == 20
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_cost_that_was_assumed_does_not_come_back_as_seconds() -> None:
+    measured = boca.Problem(PROBLEM.space, PROBLEM.fidelity, direction="minimize")
+    opt = boca.Optimizer(measured, budget=None, seed=0)
+    opt.add({"lr": 0.1, "width": 8}, {"epochs": 25}, 1.0)  # nobody knows how long it took
+    opt.add({"lr": 0.1, "width": 9}, {"epochs": 25}, 1.0, 7.5)
+    study = to_optuna(opt)
+    assert ["boca:cost" in trial.user_attrs for trial in study.trials] == [False, True]
+    back = boca.Optimizer(measured, budget=None, seed=0)
+    back.add_all(from_optuna(study, measured))
+    assert [trial.seconds for trial in back.history] == [None, 7.5]
+
+
+def test_a_fidelity_of_the_sampler_is_not_lost_on_the_way() -> None:
+    study = study_of(sampler(space=SPACE))
+    study.optimize(objective, n_trials=2)
+    with pytest.raises(InvalidInput, match=r"sampler moves, \['epochs'\]; it lacks \['epochs'\]"):
+        from_optuna(study, boca.Problem(PROBLEM.space, direction="minimize"))
+
+
+def test_what_is_no_study_and_what_is_no_problem_are_refused() -> None:
+    for call in (lambda: from_optuna(None, PROBLEM), lambda: best_at_target(None), lambda: best_at_target("s", {})):
+        with pytest.raises(InvalidInput, match="study must be a study of Optuna"):
+            call()
+    with pytest.raises(InvalidInput, match="problem must be a Problem; got None"):
+        from_optuna(optuna.create_study(), None)  # type: ignore[arg-type]
 
 
 def test_a_study_that_does_not_fit_is_refused() -> None:

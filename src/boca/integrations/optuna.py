@@ -13,7 +13,7 @@ import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 from secrets import SystemRandom, randbits
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from boca import spec
 from boca.books import Books
-from boca.errors import BocaError, InvalidInput
+from boca.errors import BocaError, InvalidInput, instance_of
 from boca.optimizer import Optimizer
 from boca.problem import CostFunction, Direction, Problem
 from boca.space import Parameter, Point
@@ -237,7 +237,7 @@ class BocaSampler(BaseSampler):
                 return None
         if trial.datetime_start is None:
             return None
-        took = (datetime.now() - trial.datetime_start).total_seconds()
+        took = _seconds_between(trial.datetime_start, datetime.now())
         return max(took - float(claim_of(trial).get("overhead", 0.0)), 1e-6)
 
     def _warn_of_trial(self, trial: FrozenTrial, bridge: Bridge) -> None:
@@ -274,6 +274,11 @@ class _Memory:
         return {n: Axis.of(d, n) for n, d in found.items() if n not in fidelity and not d.single()}
 
 
+def _seconds_between(began: datetime, ended: datetime) -> float:
+    """Return the seconds between two local times, as Optuna notes them, also when the clocks were changed between."""
+    return (ended.astimezone(UTC) - began.astimezone(UTC)).total_seconds()
+
+
 def _note(study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
     for name, value in attributes.items():
         study._storage.set_trial_user_attr(trial._trial_id, name, value)
@@ -289,6 +294,8 @@ def best_at_target(study: optuna.Study, target: Mapping[str, Any] | None = None)
     `study.best_trial` compares values of all fidelities with each other, which means nothing.  `target` is that of the
     study's sampler; give it where the study was loaded without one.
     """
+    better = sign(direction(study))
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     if target is None:
         if not isinstance(study.sampler, BocaSampler):
             raise InvalidInput(
@@ -296,11 +303,15 @@ def best_at_target(study: optuna.Study, target: Mapping[str, Any] | None = None)
                 "Give target={'epochs': 50}, or load the study with sampler=BocaSampler(...)."
             )
         target = study.sampler.target
-    better = sign(direction(study))
+    elif not isinstance(target, Mapping):
+        raise InvalidInput(f"target must map names to values, such as {{'epochs': 50}}; got {target!r}.")
+    elif complete:
+        known = {name for t in complete for name in t.params}
+        unknown = [name for name in target if name not in known]
+        if unknown:
+            raise InvalidInput(f"target may only name parameters of the trials, {sorted(known)}; got {unknown}.")
     at_target = [
-        t
-        for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if all(name in t.params and t.params[name] == value for name, value in target.items())
+        t for t in complete if all(name in t.params and t.params[name] == value for name, value in target.items())
     ]
     return max(at_target, key=lambda t: better * t.values[0], default=None)
 
@@ -335,7 +346,8 @@ def to_optuna(
                 user_attrs={
                     WHY: trial.why | {"claim": {"space": mark, "overhead": trial.overhead}},
                     REASON: trial.why.get("reason", ""),
-                    COST: trial.cost,
+                    # one that was only assumed would be taken for measured
+                    **({COST: trial.cost} if problem.has_declared_cost or trial.seconds is not None else {}),
                 },
             )
             for trial in history
@@ -358,7 +370,7 @@ def _opened(source: object, problem: Problem | None, name: str) -> tuple[History
 
         with closing(Reader(source)) as reader:
             stored = reader.study(name)
-        return stored.history, spec.problem_of(stored.spec), stored.spec["strategy"]
+        return stored.history, stored.problem, stored.spec["strategy"]
     raise InvalidInput(f"to_optuna takes an Optimizer, a History, or the URL or file of a storage; got {source!r}.")
 
 
@@ -367,9 +379,13 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
 
     Parameters go by their names; a fidelity that a trial does not have is the target's.  The cost is `boca:cost`, or
     the declared one, or the seconds that the trial took; NaN, which `add_all` reads as unknown, where nobody knows.
+    Where the problem learns its cost, `boca:cost` is taken to be in seconds.
     """
-    if direction(study) != problem.direction:
-        raise InvalidInput(f"The study goes to {direction(study)}, and the problem to {problem.direction}.")
+    towards = direction(study)
+    instance_of(problem, Problem, "problem")
+    if towards != problem.direction:
+        raise InvalidInput(f"The study goes to {towards}, and the problem to {problem.direction}.")
+    _refuse_lost_fidelities(study, problem)
     trials = []
     for trial in study.get_trials(deepcopy=False):
         value = trial.values[0] if trial.state == TrialState.COMPLETE else None
@@ -381,19 +397,32 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
         known = value is not None and math.isfinite(value)
         stored = {key: entry for key, entry in trial.user_attrs.get(WHY, {}).items() if key != "claim"}
         fidelity = problem.fidelity.validate(z, f"z of {where}")
+        cost = _known_cost(trial, problem, fidelity)
         trials.append(
             Trial(
                 number=trial.number,
                 x=problem.space.validate(x, f"x of {where}"),
                 z=fidelity,
-                cost=_known_cost(trial, problem, fidelity),
+                cost=cost,
                 why=reasons(stored, bool(stored), is_queued=False),
                 state="complete" if known else "failed",
                 value=value if known else None,
+                seconds=None if problem.has_declared_cost or math.isnan(cost) else cost,
                 reason=None if known else f"Optuna's trial was {trial.state.name}",
             )
         )
     return History(trials)
+
+
+def _refuse_lost_fidelities(study: optuna.Study, problem: Problem) -> None:
+    """Refuse a problem without the fidelities of the sampler: all results would count as the target's."""
+    moved = study.sampler.target if isinstance(study.sampler, BocaSampler) else {}
+    lost = [name for name in moved if name not in problem.fidelity and name not in problem.space]
+    if lost:
+        raise InvalidInput(
+            f"The problem must have the fidelities that the study's sampler moves, {list(moved)}; it lacks {lost}. "
+            "Give it these; to take the trials at the target alone, pick them and opt.add them."
+        )
 
 
 def _known_cost(trial: FrozenTrial, problem: Problem, z: Point) -> float:
@@ -401,5 +430,7 @@ def _known_cost(trial: FrozenTrial, problem: Problem, z: Point) -> float:
         return float(trial.user_attrs[COST])
     if problem.has_declared_cost:
         return problem.cost(z)
-    took = trial.duration.total_seconds() if trial.duration is not None else 0.0
+    if trial.datetime_start is None or trial.datetime_complete is None:
+        return math.nan
+    took = _seconds_between(trial.datetime_start, trial.datetime_complete)
     return took if took > 0.0 else math.nan

@@ -32,6 +32,8 @@ _UNKNOWN = Space({"not known yet": Float(0.0, 1.0)})  # stands in for x before t
 
 def direction(study: optuna.Study) -> Direction:
     """Return where a study goes; it must have one objective."""
+    if not isinstance(study, optuna.Study):
+        raise InvalidInput(f"study must be a study of Optuna, such as optuna.load_study(...); got {study!r}.")
     if len(study.directions) != 1:
         raise InvalidInput(f"A study of boca has one objective; this one has {len(study.directions)}. Use one of them.")
     return "maximize" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "minimize"
