@@ -176,9 +176,9 @@ class Optimizer:
         self._note_time(trials)  # choosing the later ones is not the earlier ones' time
         return trials
 
-    def retake(self, lease: Lease, *, max_retries: int = 2) -> list[Trial]:
+    def retake(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
         """Take over the trials whose executors died, and return them to be evaluated again; see `Storage.retake`."""
-        trials = [trial.copied() for trial in self.storage.retake(lease, max_retries=max_retries)]
+        trials = [trial.copied() for trial in self.storage.retake(lease, max_retries=max_retries, limit=limit)]
         self._note_time(trials)
         return trials
 

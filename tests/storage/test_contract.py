@@ -334,6 +334,9 @@ def test_another_attempt_is_begun_by_who_holds_the_trial_and_by_nobody_else(plac
     assert everything(second) == everything(first) | {"attempt": 1}
     assert everything(place.study().read().history[0]) == everything(second)
     assert not study.is_held_by_others(lease)
+    first, second = second, study.again(replace(second, overhead=2.5), lease)  # what the attempts took so far
+    assert everything(second) == everything(first) | {"attempt": 2, "overhead": 2.5}
+    assert everything(place.study().read().history[0]) == everything(second)
     now = seen(study)
     with pytest.raises(InvalidTrial, match="comes too late"):
         study.again(first, lease)
@@ -365,6 +368,56 @@ def test_what_is_released_is_taken_over_at_once_but_its_result_is_taken_until_th
     study.finish(complete(second))
     assert [trial.number for trial in place.study().retake(Lease(), max_retries=2)] == [0]
     study.finish(complete(third))
+
+
+def test_what_is_released_uses_up_no_retry_however_often(place):
+    """Whoever interrupts a long evaluation time and again has not seen it kill anybody."""
+    study = place.study()
+    lease = Lease()
+    first = claim(study, lease=lease)
+    for _ in range(3):
+        study.release(lease)
+        lease = Lease()
+        (taken,) = study.retake(lease, max_retries=0)
+        assert everything(taken) == everything(first)
+    assert everything(place.study().read().history[0]) == everything(first)
+    study.renew(replace(lease, seconds=-1.0))  # the end of a lease, and no release
+    assert list(study.retake(Lease(), max_retries=0)) == []
+    assert study.read().history[0].state == "failed"
+
+
+def test_no_more_is_taken_over_than_is_wanted(place):
+    study = place.study()
+    for k in range(5):
+        claim(study, k / 10, lease=Lease(owner=DEAD))
+    taken = [study.retake(Lease(), max_retries=2, limit=limit) for limit in (0, 1, 3, None)]
+    assert [[trial.number for trial in trials] for trials in taken] == [[], [0], [1, 2, 3], [4]]
+
+
+def test_what_somebody_holds_is_not_abandoned(place):
+    study, lease = place.study(), Lease()
+    mine = claim(study, 0.1, lease=lease)
+    far = claim(study, 0.2, lease=Lease(owner=replace(Owner.me(), machine="elsewhere")))
+    done = study.finish(complete(claim(study, 0.3)))
+    now = seen(study)
+    assert [study.abandon(trial) for trial in (mine, far, done)] == [False] * 3
+    assert list(study.retake(lease, max_retries=2)) == list(study.retake(Lease(), max_retries=2)) == []
+    assert seen(study) == now
+    assert study.finish(complete(mine)).attempt == 0
+
+
+@pytest.mark.parametrize("lease", [None, Lease(owner=DEAD), Lease(seconds=-1.0)], ids=["by hand", "dead", "ended"])
+def test_what_is_abandoned_is_tried_once_more_though_its_attempts_are_used_up(place, lease):
+    study = place.study()
+    first = claim(study, lease=lease)
+    assert study.abandon(first)
+    assert study.read().event == first.asked
+    assert study.is_held_by_others(Lease())
+    (taken,) = study.retake(Lease(), max_retries=0)
+    assert everything(taken) == everything(first) | {"attempt": 1}
+    with pytest.raises(InvalidTrial, match="comes too late"):  # somebody worked on it after all
+        study.finish(complete(first))
+    assert study.finish(complete(taken)).value == 1.0
 
 
 def test_others_hold_what_they_have_claimed_until_its_result_comes(place):

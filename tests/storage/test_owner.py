@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from boca.storage import Owner
 
@@ -51,3 +54,28 @@ def test_a_process_that_has_the_number_of_another_one_is_not_it():
 def test_nobody_knows_of_another_machine():
     assert not replace(Owner.me(), machine="elsewhere", started="once").is_dead()
     assert not replace(Owner.me(), machine="elsewhere", pid=2**22 + 1).is_dead()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ps is asked")
+@pytest.mark.parametrize("hidden", [FileNotFoundError, PermissionError, OSError])
+def test_a_process_whose_beginning_is_hidden_lives_as_long_as_its_number_is_taken(hidden, monkeypatch):
+    """As with /proc mounted with hidepid, for the processes of other users."""
+    process, owner = started()
+    with process, monkeypatch.context() as patch:
+
+        def refuse(path):
+            raise hidden(2, "There is nothing to see here", str(path))
+
+        patch.setattr(Path, "read_text", refuse)
+        assert not owner.is_dead()
+        with monkeypatch.context() as foreign:
+            foreign.setattr("os.kill", lambda pid, signal: (_ for _ in ()).throw(PermissionError(1, "Not yours")))
+            assert not owner.is_dead()
+        process.kill()
+        process.communicate()
+        assert owner.is_dead()
+
+
+def test_an_owner_that_could_not_tell_when_it_began_lives_as_long_as_its_number_is_taken():
+    assert not replace(Owner.me(), started="").is_dead()
+    assert replace(Owner.me(), started="", pid=2**22 + 1).is_dead()

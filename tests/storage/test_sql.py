@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import sqlalchemy as sa
 import boca
 from boca import Float, Optimizer, Problem, RandomSearch, Space, seconds, targets
 from boca.errors import InvalidInput, InvalidTrial, StorageFailed
-from boca.storage import Lease, schema
+from boca.storage import Lease, Owner, schema, sql
 from boca.storage.sql import Database
 from storage.places import SPEC, on, together
 from storage.test_contract import DEAD, claim, complete, draft, everything, seen
@@ -746,6 +747,56 @@ def test_a_refusal_is_a_refusal_on_a_line_that_breaks_too(remote, monkeypatch):
         study.finish(complete(dead[0], 2.0))
     assert study.claim(draft(), seen=0) is None
     assert seen(study) == now
+
+
+def test_leases_end_by_the_clock_of_the_server_whatever_that_of_a_machine_says(remote, monkeypatch):
+    one, other = remote.study(), remote.study()
+    elsewhere = Lease(owner=replace(Owner.me(), machine="elsewhere"))
+    claim(one, lease=elsewhere)
+    now = time.time()
+    monkeypatch.setattr("boca.storage.sql.time.time", lambda: now + 3600.0)
+    assert list(other.retake(Lease(), max_retries=2)) == []
+    other.renew(elsewhere)
+    monkeypatch.setattr("boca.storage.sql.time.time", lambda: now - 3600.0)
+    other.renew(elsewhere)
+    monkeypatch.undo()
+    assert list(other.retake(Lease(), max_retries=2)) == []
+
+
+def test_who_renews_and_who_takes_over_do_not_wait_for_each_other(remote, monkeypatch):
+    """PostgreSQL moves a row that is changed: the two may come to the same rows in another order."""
+    one, other = remote.study(), remote.study()
+    lease = Lease(owner=replace(Owner.me(), machine="elsewhere"))
+    trials = [claim(one, k / 10, lease=lease) for k in range(2)]
+    one.again(trials[0], lease)  # now its row lies behind the other one
+    one.renew(replace(lease, seconds=-1.0))
+    begun, update = threading.Event(), sql.Sql._update
+
+    def slow(*given, **more):
+        update(*given, **more)
+        begun.set()
+        time.sleep(0.3)  # longer than the other one takes to come to where it has to wait
+
+    monkeypatch.setattr(sql.Sql, "_update", slow)
+    monkeypatch.setattr(sql, "_COLLISIONS", ())  # a collision that is mended by another try is one too
+    with ThreadPoolExecutor(1) as pool:
+        taken = pool.submit(other.retake, Lease(), max_retries=9)
+        assert begun.wait(60.0)
+        one.renew(lease)
+        assert [trial.number for trial in taken.result(60.0)] == [0, 1]
+
+
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+def test_a_transaction_that_the_server_gave_up_for_another_one_is_tried_again(remote, state):
+    tries = []
+
+    def work(connection):
+        tries.append(connection)
+        if len(tries) == 1:
+            connection.execute(sa.text(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{state}'; END $$"))
+        return len(tries)
+
+    assert remote.database().write(work) == 2
 
 
 def test_connections_that_the_server_ended_are_replaced(remote):

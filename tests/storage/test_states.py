@@ -30,6 +30,7 @@ SPACE = Space(a=Float(0, 1), k=Int(1, 1000), c=Choice(["u", "v"]))
 PROBLEM = Problem(SPACE, Space(n=Float(0.1, 1)), cost=lambda z: z["n"])
 DEAD = replace(Owner.me(), started="in another life")
 CLOCK = {"seconds", "overhead"}  # what a clock measured
+RELEASED = -math.inf  # the seconds of a lease that its driver has released
 
 VALUES = st.floats(-1e6, 1e6)
 POINTS = st.builds(
@@ -147,15 +148,16 @@ class Events(RuleBasedStateMachine):
         for opt in (self.steady, self.opt):
             opt.enqueue(x, z)
 
-    @rule(driver=st.integers(0, 2))
-    def expire(self, driver):
+    @rule(driver=st.integers(0, 2), released=st.booleans())
+    def end(self, driver, released):
+        """Let the leases of a driver end, by its own wish or because it has not been heard of."""
+        mine = replace(self.leases[driver], seconds=RELEASED if released else -1.0)
         for opt in (self.steady, self.opt):
-            opt.storage.release(self.leases[driver])
-
-        def ended(lease):
-            return replace(lease, seconds=-1.0) if lease.driver == self.leases[driver].driver else lease
-
-        self.held = {number: ended(lease) for number, lease in self.held.items()}
+            if released:
+                opt.storage.release(mine)
+            else:
+                opt.storage.renew(mine)
+        self.held = {number: mine if lease.driver == mine.driver else lease for number, lease in self.held.items()}
 
     @rule(driver=st.integers(0, 2))
     def renew(self, driver):
@@ -173,11 +175,15 @@ class Events(RuleBasedStateMachine):
             if lease.driver != mine.driver and (lease.seconds < 0 or lease.owner == DEAD)
         ]
         before = {number: self.opt.history[number] for number in ended}
+        released = {number for number in ended if self.held[number].seconds == RELEASED}
         taken = self.both(lambda opt: opt.retake(mine, max_retries=1))
-        assert [trial.number for trial in taken] == [number for number in ended if self.model[number][3] < 1]
+        kept = [number for number in ended if number in released or self.model[number][3] < 1]
+        assert [trial.number for trial in taken] == kept
         for number in ended:
             _, _, price, attempt, _ = self.model[number]
-            if attempt < 1:
+            if number in released:
+                self.held[number] = mine
+            elif attempt < 1:
                 self.model[number] = ("running", None, price, attempt + 1, False)
                 self.held[number] = mine
                 self.old.append(before[number])

@@ -1,7 +1,8 @@
 """What every storage does, in the words of the optimiser.
 
-A storage keeps one study: its trials, the queue of points that were asked for, and a number for every event.  All that
-changes a trial is one of three things, each durable when the call returns: `claim`, `finish` and `retake`.
+A storage keeps one study: its trials, the queue of points that were asked for, and a number for every event.  `claim`
+and `add` make a trial, `retake` and `again` hand one out once more, and `finish` ends it: each is an event.  `renew`,
+`release` and `abandon` change who holds a trial, which is none.  All of it is durable when the call returns.
 """
 
 from __future__ import annotations
@@ -90,15 +91,23 @@ class Storage(Protocol):
         """Have the reasons of all trials that were read at hand, so that they outlive the storage."""
         ...
 
-    def retake(self, lease: Lease, *, max_retries: int) -> Sequence[Trial]:
-        """Take over the trials of owners that are dead and of leases that have ended, and return them.
+    def retake(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
+        """Take over the trials of owners that are dead and of leases that have ended, at most `limit`; return them.
 
-        One that was taken over `max_retries` times already fails instead.
+        One that was taken over `max_retries` times already fails instead.  What was released or abandoned is taken over
+        in any case: nobody died of it.  After a release it is the same attempt that goes on.
         """
         ...
 
     def again(self, trial: Trial, lease: Lease) -> Trial:
-        """Begin another attempt of a running trial whose worker died while its driver lives; return it."""
+        """Begin another attempt of a running trial whose worker died while its driver lives; return it.
+
+        Its `overhead` is stored as it is given, since the seconds of the attempt that died are part of it.
+        """
+        ...
+
+    def abandon(self, trial: Trial) -> bool:
+        """Leave a running trial to the driver that comes next, unless somebody holds it; return whether that is so."""
         ...
 
     def is_held_by_others(self, lease: Lease) -> bool:
@@ -110,7 +119,7 @@ class Storage(Protocol):
         ...
 
     def release(self, lease: Lease) -> None:
-        """End all leases of this driver: whoever comes next takes over what it leaves running."""
+        """End all leases of this driver: whoever comes next takes over what it leaves running, in the same attempt."""
         ...
 
     def close(self) -> None: ...

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from boca.space import Point
 from boca.storage.base import Lease, Queued, Snapshot
-from boca.storage.rules import given_up, refuse_no_json, refuse_no_number, refuse_result
+from boca.storage.rules import LET_GO, refuse_no_json, refuse_no_number, refuse_result, taken_over
 from boca.trial import History, Trial
 
 
@@ -79,23 +79,34 @@ class Memory:
     def load_reasons(self) -> None:
         pass
 
-    def retake(self, lease: Lease, *, max_retries: int) -> Sequence[Trial]:
+    def retake(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
         with self._lock:
-            taken = []
-            for number, (held, until) in list(self._leases.items()):
-                if held.driver == lease.driver or not (held.owner.is_dead() or until < time.time()):
+            taken: list[Trial] = []
+            for number, (held, until) in sorted(self._leases.items()):
+                if limit is not None and len(taken) >= limit:
+                    break
+                if held.driver == lease.driver or not _has_ended(held, until):
                     continue
-                trial = self._trials[number]
-                if trial.attempt >= max_retries:
-                    self.finish(given_up(trial))
-                    continue
-                taken.append(self._taken_over(trial, lease))
+                trial = taken_over(self._trials[number], driver=held.driver, until=until, max_retries=max_retries)
+                if trial.state == "running":
+                    taken.append(self._handed_out(trial, lease))
+                else:
+                    self.finish(trial)
             return taken
 
     def again(self, trial: Trial, lease: Lease) -> Trial:
         with self._lock:
-            refuse_result(self._trials[trial.number], trial)
-            return self._taken_over(self._trials[trial.number], lease)
+            stored = self._trials[trial.number]
+            refuse_result(stored, trial)
+            return self._handed_out(replace(stored, attempt=stored.attempt + 1, overhead=trial.overhead), lease)
+
+    def abandon(self, trial: Trial) -> bool:
+        with self._lock:
+            held = self._leases.get(trial.number)
+            if self._trials[trial.number].state != "running" or (held is not None and not _has_ended(*held)):
+                return False
+            self._leases[trial.number] = (Lease(driver=""), LET_GO)
+            return True
 
     def is_held_by_others(self, lease: Lease) -> bool:
         with self._lock:
@@ -105,7 +116,7 @@ class Memory:
         self._set_ends(lease, time.time() + lease.seconds)
 
     def release(self, lease: Lease) -> None:
-        self._set_ends(lease, 0.0)
+        self._set_ends(lease, LET_GO)
 
     def _set_ends(self, lease: Lease, until: float) -> None:
         with self._lock:
@@ -116,11 +127,10 @@ class Memory:
     def close(self) -> None:
         pass
 
-    def _taken_over(self, trial: Trial, lease: Lease) -> Trial:
-        again = replace(trial, attempt=trial.attempt + 1)
-        self._change(again)
+    def _handed_out(self, trial: Trial, lease: Lease) -> Trial:
+        self._change(trial)
         self._leases[trial.number] = (lease, time.time() + lease.seconds)
-        return again
+        return trial
 
     def _append(self, draft: Trial) -> Trial:
         trial = replace(draft, number=len(self._trials))
@@ -133,3 +143,7 @@ class Memory:
         self._trials[trial.number] = trial
         self._event += 1
         self._history = History(self._trials)
+
+
+def _has_ended(lease: Lease, until: float) -> bool:
+    return until < time.time() or lease.owner.is_dead()

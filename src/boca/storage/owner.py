@@ -26,7 +26,10 @@ class Owner:
 
     def is_dead(self) -> bool:
         """Whether the process is known to be gone; of another machine nobody knows."""
-        return self.machine == _machine() and _started(self.pid) != self.started
+        if self.machine != _machine():
+            return False
+        started = _started(self.pid)
+        return started is None or ("" not in (started, self.started) and started != self.started)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -54,14 +57,27 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process began, in any unit; None where there is no such process or it is only a corpse."""
+    """Return when a process began, in any unit; None where there is no such process or it is only a corpse.
+
+    Where it is there and does not show when it began, as those of others may be hidden, the answer is "".
+    """
     if sys.platform == "linux":
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
-            return None
+            return "" if _is_there(pid) else None
         return None if fields[0] in "ZX" else fields[19]
-    return _said("ps", "-o", "lstart=", "-p", str(pid)) or None
+    return _said("ps", "-o", "lstart=", "-p", str(pid)) or ("" if _is_there(pid) else None)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # it is there, and somebody else's
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _said(*command: str) -> str:

@@ -51,6 +51,17 @@ def refuse_result(stored: Trial, result: Trial) -> None:
         )
 
 
+LET_GO = 0.0
+"""When the lease of a trial ended that its driver released, or that was abandoned: no lease ends then by itself."""
+
+
+def taken_over(trial: Trial, *, driver: str, until: float, max_retries: int) -> Trial:
+    """Return a trial as it goes on after its driver has left it, or as failed where its attempts are used up."""
+    if until == LET_GO:  # nobody died; only of what a driver released is it known that nobody else has it
+        return replace(trial, attempt=trial.attempt + (0 if driver else 1))
+    return given_up(trial) if trial.attempt >= max_retries else replace(trial, attempt=trial.attempt + 1)
+
+
 def given_up(trial: Trial) -> Trial:
     """Return the trial as failed after its last attempt died; the seconds of attempts that died are not known."""
     attempts = trial.attempt + 1

@@ -29,7 +29,7 @@ from boca.space import Point
 from boca.storage import schema
 from boca.storage.base import Lease, Queued, Snapshot
 from boca.storage.owner import Owner
-from boca.storage.rules import given_up, refuse_no_json, refuse_no_number, refuse_result, storable
+from boca.storage.rules import LET_GO, refuse_no_json, refuse_no_number, refuse_result, storable, taken_over
 from boca.storage.schema import queue, studies, trials
 from boca.trial import History, Trial
 
@@ -39,6 +39,7 @@ _URLS = "a URL: 'sqlite:///study.db' or 'postgresql+psycopg://user@host/name' (p
 _BUSY = 120.0  # seconds to wait for other writers of a file: 16 of them starved one for 13
 _PATIENCE = 600.0  # seconds to wait for a server that is down
 _REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf", "resolve host", "not permitted")
+_COLLISIONS = ("40001", "40P01")  # PostgreSQL's for two transactions of which one has to begin again
 _DELETED = "The study must be there; somebody deleted it."
 _FEW = 8  # trials whose reasons are loaded one by one: whoever looks at more soon looks at all
 _MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
@@ -70,9 +71,16 @@ _BEGAN = sa.select(trials.c.began).where(
 _WAITING = (
     sa.select(queue.c.id, queue.c.x, queue.c.z).where(queue.c.study == sa.bindparam("study")).order_by(queue.c.id)
 )
+_HELD = sa.select(trials.c.number, trials.c.owner, trials.c.driver, trials.c.until).where(
+    trials.c.state == "running", trials.c.driver.is_not(None)
+)
 _INSERT = trials.insert()
 _UPDATE = trials.update().where(trials.c.study == sa.bindparam("of"), trials.c.number == sa.bindparam("trial"))
 _COUNT = studies.update().where(studies.c.id == sa.bindparam("of"))
+_CLOCK = sa.select(sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Double))
+
+# Who holds a trial that is out without a lease, or has its result.
+_NOBODY = {"owner": None, "driver": None, "until": None}
 
 log = logging.getLogger("boca")
 
@@ -161,7 +169,9 @@ class Database:
             pause = min(2.0 * pause, 5.0)
 
     def _is_worth_waiting(self, error: sa.exc.DBAPIError) -> bool:
-        """Whether the server may come back: one that never knew us will not change its mind."""
+        """Whether the next try may succeed: a server that never knew us will not change its mind."""
+        if getattr(error.orig, "sqlstate", None) in _COLLISIONS:
+            return True
         is_refusal = any(sign in str(error.orig) for sign in _REFUSALS)
         return _is_absent(error) and (self._was_there or not is_refusal)
 
@@ -292,7 +302,7 @@ class Sql:
                 if not taken.rowcount:
                     return None
             trial = replace(draft, number=study.trials, asked=study.event + 1)
-            self._insert(connection, trial, token, _handed_out(lease))
+            self._insert(connection, trial, token, self._handed_out(connection, lease))
             return trial
 
         return self._database.write(work)
@@ -306,7 +316,7 @@ class Sql:
             if done := self._written(connection, token):
                 return done[0]
             trial = replace(draft, number=study.trials, asked=study.event + 1, told=study.event + 1)
-            self._insert(connection, trial, token, _terms(None))
+            self._insert(connection, trial, token, _NOBODY)
             return trial
 
         return self._database.write(work)
@@ -323,7 +333,7 @@ class Sql:
             stored = self._load(connection, trial.number)
             refuse_result(stored, trial)
             finished = replace(trial, told=study.event + 1)
-            self._update(connection, finished, token, _terms(None), event=study.event + 1)
+            self._update(connection, finished, token, _NOBODY, event=study.event + 1)
             return finished
 
         return self._database.write(work)
@@ -355,18 +365,13 @@ class Sql:
                 if number in missing:
                     missing[number].__dict__["why"] = why
 
-    def retake(self, lease: Lease, *, max_retries: int) -> Sequence[Trial]:
+    def retake(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
         """Look first without a lock: there is seldom anything to take over."""
-        held = sa.select(trials.c.number, trials.c.owner, trials.c.until).where(
-            trials.c.study == self._id,
-            trials.c.state == "running",
-            trials.c.driver.is_not(None),
-            trials.c.driver != lease.driver,
-        )
+        held = _HELD.where(trials.c.study == self._id, trials.c.driver != lease.driver).order_by(trials.c.number)
 
-        def abandoned(connection: sa.Connection) -> list[int]:
-            rows = connection.execute(held.order_by(trials.c.number)).all()
-            return [row.number for row in rows if row.until < time.time() or Owner(**row.owner).is_dead()]
+        def abandoned(connection: sa.Connection) -> list[Any]:
+            now = self._now(connection)
+            return [row for row in connection.execute(held).all() if _has_ended(row, now)]
 
         if not self._database.read(abandoned):
             return []
@@ -377,15 +382,17 @@ class Sql:
             taken = self._written(connection, token)
             if taken:
                 return [trial for trial in taken if trial.state == "running"]
-            for number in abandoned(connection):
-                trial = self._load(connection, number)
+            for row in abandoned(connection):
+                if limit is not None and len(taken) >= limit:
+                    break
+                trial = self._load(connection, row.number)
+                trial = taken_over(trial, driver=row.driver, until=row.until, max_retries=max_retries)
                 event += 1
-                if trial.attempt >= max_retries:
-                    self._update(connection, replace(given_up(trial), told=event), token, _terms(None), event=event)
+                if trial.state == "running":
+                    self._update(connection, trial, token, self._handed_out(connection, lease), event=event)
+                    taken.append(trial)
                 else:
-                    again = replace(trial, attempt=trial.attempt + 1)
-                    self._update(connection, again, token, _handed_out(lease), event=event)
-                    taken.append(again)
+                    self._update(connection, replace(trial, told=event), token, _NOBODY, event=event)
             return taken
 
         return self._database.write(work)
@@ -399,7 +406,8 @@ class Sql:
                 return done[0]
             refuse_result(self._load(connection, trial.number), trial)
             again = replace(trial, attempt=trial.attempt + 1)
-            self._update(connection, again, token, _handed_out(lease), event=study.event + 1)
+            terms = self._handed_out(connection, lease) | {"overhead": again.overhead}
+            self._update(connection, again, token, terms, event=study.event + 1)
             return again
 
         return self._database.write(work)
@@ -410,26 +418,48 @@ class Sql:
         )
         return self._database.read(lambda c: c.execute(held.limit(1)).first()) is not None
 
-    def abandon(self, trial: Trial) -> None:
-        """Leave a running trial, whoever has it, to the driver that comes next."""
+    def abandon(self, trial: Trial) -> bool:
         this = (trials.c.study == self._id) & (trials.c.number == trial.number) & (trials.c.state == "running")
-        terms = _terms(Lease(driver="")) | {"until": 0.0}
-        self._database.write(lambda c: c.execute(trials.update().where(this).values(**terms)))
+
+        def work(connection: sa.Connection) -> bool:
+            self._hold(connection)
+            row = connection.execute(_HELD.where(this)).one_or_none()
+            if row is not None and not _has_ended(row, self._now(connection)):
+                return False
+            terms = _terms(Lease(driver=""), LET_GO)
+            return connection.execute(trials.update().where(this).values(**terms)).rowcount > 0
+
+        return self._database.write(work)
 
     def renew(self, lease: Lease) -> None:
-        self._set_ends(lease, time.time() + lease.seconds)
+        self._set_ends(lease, lambda connection: self._now(connection) + lease.seconds)
 
     def release(self, lease: Lease) -> None:
-        self._set_ends(lease, 0.0)
+        self._set_ends(lease, lambda _: LET_GO)
 
     def close(self) -> None:
         self._database.close()
 
     # How ----------------------------------------------------------------------------------------------------------
 
-    def _set_ends(self, lease: Lease, until: float) -> None:
+    def _set_ends(self, lease: Lease, until: Callable[[sa.Connection], float]) -> None:
         mine = (trials.c.study == self._id) & (trials.c.driver == lease.driver) & (trials.c.state == "running")
-        self._database.write(lambda c: c.execute(trials.update().where(mine).values(until=until)))
+
+        def work(connection: sa.Connection) -> None:
+            # whoever changes several trials holds the study, or two of them wait for each other; one that was deleted
+            # has no leases
+            connection.execute(_HOLD, {"study": self._id})
+            connection.execute(trials.update().where(mine).values(until=until(connection)))
+
+        self._database.write(work)
+
+    def _now(self, connection: sa.Connection) -> float:
+        """Return the time by which leases end, of one clock for all: the server's, or that of the file's machine."""
+        return time.time() if self._database.is_sqlite else float(connection.execute(_CLOCK).scalar_one())
+
+    def _handed_out(self, connection: sa.Connection, lease: Lease | None) -> dict[str, Any]:
+        terms = _NOBODY if lease is None else _terms(lease, self._now(connection) + lease.seconds)
+        return terms | {"began": time.time()}
 
     def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any]:
         """Return the row of the study, which no other writer can have until this transaction ends."""
@@ -509,14 +539,12 @@ def _columns(trial: Trial, *names: str) -> dict[str, Any]:
     return {name: getattr(trial, name) for name in names}
 
 
-def _terms(lease: Lease | None) -> dict[str, Any]:
-    if lease is None:
-        return {"owner": None, "driver": None, "until": None}
-    return {"owner": lease.owner.to_json(), "driver": lease.driver, "until": time.time() + lease.seconds}
+def _terms(lease: Lease, until: float) -> dict[str, Any]:
+    return {"owner": lease.owner.to_json(), "driver": lease.driver, "until": until}
 
 
-def _handed_out(lease: Lease | None) -> dict[str, Any]:
-    return _terms(lease) | {"began": time.time()}
+def _has_ended(held: Any, now: float) -> bool:
+    return bool(held.until < now) or Owner(**held.owner).is_dead()
 
 
 def _without_password(url: str) -> str:
