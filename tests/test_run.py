@@ -170,7 +170,7 @@ def test_a_trial_whose_objective_raises_fails_and_the_run_goes_on():
     )
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, None, "0.5", True, [1.0, 2.0], {"value": 1.0}, 1j])
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, None, "0.5", True, [1.0, 2.0], {"value": 1.0}, 1j, np.ma.masked])
 def test_a_trial_whose_objective_returns_no_finite_number_fails_and_the_run_goes_on(wrong):
     result = go(lambda x, z: wrong if x["a"] > 0.5 else 1.0, budget=targets(10))
     failed = [t for t in result.history if t.state == "failed"]
@@ -201,6 +201,22 @@ def test_an_objective_that_always_raises_is_given_up_after_five_trials():
         go(objective, budget=targets(50))
     assert len(calls) == 5
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_error_that_ends_a_run_travels_to_another_process_with_its_result():
+    def objective(x, z):
+        raise KeyError("learning_rate")
+
+    with pytest.raises(ObjectiveFailed) as caught:
+        go(objective)
+    caught.value.add_note("on machine 3")
+    arrived = pickle.loads(pickle.dumps(caught.value))
+    assert type(arrived) is ObjectiveFailed
+    assert str(arrived) == str(caught.value)
+    assert list(arrived.result.history) == list(caught.value.result.history)
+    assert arrived.__notes__ == ["on machine 3"]
+    stopped = pickle.loads(pickle.dumps(boca.errors.RunStopped("no disk", None)))
+    assert (type(stopped), str(stopped), stopped.result) == (boca.errors.RunStopped, "no disk", None)
 
 
 def test_an_objective_that_never_returns_a_number_is_given_up_after_five_trials():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+import boca
 from boca import BocaError, Choice, Float, Int, Space
 from boca.errors import InvalidInput
 
@@ -259,6 +261,29 @@ def test_choices_must_be_different_plain_values(choices, message):
         Choice(choices)
 
 
+class Colour(enum.StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Depth(enum.IntEnum):
+    FLAT = 1
+    DEEP = 2
+
+
+def test_options_of_an_enum_are_the_plain_values_that_a_storage_gives_back(tmp_path):
+    space = Space(colour=Choice(list(Colour)), depth=Choice(list(Depth)))
+    assert space["colour"].choices == ("red", "blue")
+    for storage in (None, f"sqlite:///{tmp_path / 'study.db'}"):
+        opt = boca.Optimizer(boca.Problem(space), budget=boca.targets(9), storage=storage)
+        opt.enqueue({"colour": Colour.RED, "depth": Depth.DEEP})
+        x = opt.ask().x
+        assert x == {"colour": "red", "depth": 2}
+        assert [type(value) for value in x.values()] == [str, int]
+    with pytest.raises(InvalidInput, match="strings, numbers, booleans or None"):
+        Choice(list(enum.Enum("Bare", ["A", "B"])))
+
+
 # Values ---------------------------------------------------------------------------------------------------------------
 
 
@@ -285,6 +310,9 @@ def test_values_are_taken_in_their_canonical_type():
         ({"f": None}, r"x\['f'\] must be a finite number; got None"),
         ({"f": True}, r"x\['f'\] must be a finite number; got True"),
         ({"f": [1.0, 2.0]}, r"x\['f'\] must be a finite number"),
+        ({"f": np.ma.masked}, r"x\['f'\] must be a finite number; got masked"),
+        ({"f": np.ma.array([1.0], mask=[True])}, r"x\['f'\] must be a finite number; got masked"),
+        ({"i": np.ma.array(3, mask=True)}, r"x\['i'\] must be an integer; got masked"),
         ({"i": 11}, r"x\['i'\] must lie in \[0, 10\]; got 11"),
         ({"i": 3.5}, r"x\['i'\] must be an integer; got 3.5"),
         ({"i": True}, r"x\['i'\] must be an integer; got True"),

@@ -4,6 +4,7 @@ Every message names the invariant, the value that was seen, and the way out.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class BocaError(Exception):
@@ -29,9 +30,12 @@ class RunStopped(BocaError, RuntimeError):
         super().__init__(message)
         self.result = result
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.result), self.__dict__  # an exception is made anew of its args alone
+
 
 class ObjectiveFailed(RunStopped):
-    """A run whose every trial failed."""
+    """A run that the objective ended: every trial failed, or with on_error="raise" the first one that did."""
 
 
 def instance_of(value: object, kind: type, what: str) -> None:

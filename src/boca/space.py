@@ -12,6 +12,7 @@ import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,9 +29,10 @@ _LARGEST_LOG_INT = 2**45
 
 def finite_number(value: object, what: str) -> float:
     """Return a finite float, or say what was wrong with the value; an array of one number is a number."""
-    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+    is_masked = _is_masked(value)
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1 and not is_masked:
         value = value.item()
-    if isinstance(value, bool | str | bytes | complex) or value is None:
+    if isinstance(value, bool | str | bytes | complex) or value is None or is_masked:
         raise InvalidInput(f"{what} must be a finite number; got {value!r}.")
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -41,9 +43,14 @@ def finite_number(value: object, what: str) -> float:
     return number
 
 
+def _is_masked(value: object) -> bool:
+    """Whether a value is what NumPy calls masked: there is none, though behind the mask a number may lie."""
+    return isinstance(value, np.ndarray) and value.size == 1 and bool(getattr(value, "mask", False))
+
+
 def whole_number(value: object, what: str) -> int:
     """Return an int; a float without fraction counts as one."""
-    if isinstance(value, bool):
+    if isinstance(value, bool) or _is_masked(value):
         raise InvalidInput(f"{what} must be an integer; got {value!r}.")
     try:
         return operator.index(value)  # type: ignore[arg-type]
@@ -166,16 +173,27 @@ class Int:
         return [float(u) for u in self.to_unit(inside)]
 
 
+def _plain(option: Any) -> Any:
+    """Return the value of a NumPy scalar, and of a member of an Enum that is a string or a number too."""
+    if isinstance(option, np.generic):
+        return option.item()
+    return option.value if isinstance(option, Enum) and isinstance(option, str | int | float) else option
+
+
 @dataclass(frozen=True)
 class Choice:
-    """One of several options without an order: names, flags, information sources."""
+    """One of several options without an order: names, flags, information sources.
+
+    They are plain values, as a storage gives them back: of a NumPy scalar, or of an Enum that is a string or a number
+    too, the value is taken.
+    """
 
     choices: tuple[Any, ...]
 
     def __init__(self, choices: Sequence[Any]) -> None:
         if isinstance(choices, str) or not isinstance(choices, Sequence):
             raise InvalidInput(f"Choice needs a list of options; got {choices!r}.")
-        options = tuple(option.item() if isinstance(option, np.generic) else option for option in choices)
+        options = tuple(_plain(option) for option in choices)
         for option in options:
             if option is not None and not isinstance(option, str | bool | int | float):
                 raise InvalidInput(

@@ -26,6 +26,7 @@ MANY = int(os.environ.get("BOCA_FAULTS", "20"))  # how many kills, where many ar
 
 GOOD = [1.5, -2, np.float64(0.25), np.float32(0.5), np.int64(7), np.array(3.0), np.array([4.0]), np.uint8(3)]
 BAD = [math.nan, math.inf, -math.inf, None, "1.0", b"1", True, np.True_, 1j, np.complex64(1), [1.0], np.ones(2), {}]
+BAD += [np.ma.masked, np.ma.array([1.0], mask=[True])]  # behind a mask lies a number, but none that is meant
 
 
 def run(engine: Engine, x: dict[str, Any], z: dict[str, Any] | None = None, timeout: float | None = None) -> Outcome:

@@ -622,6 +622,10 @@ def test_a_search_in_which_everything_fails_stops_early_and_shows_why():
     assert isinstance(caught.value, ValueError)
     assert len(caught.value.result.history) == 5
     assert not hasattr(broken, "cv_results_")
+    arrived = pickle.loads(pickle.dumps(caught.value))  # from a process of a pool
+    assert type(arrived) is FitsFailed
+    assert str(arrived) == str(caught.value)
+    assert len(arrived.result.history) == 5
 
 
 def test_a_search_that_fails_only_at_the_target_says_so():

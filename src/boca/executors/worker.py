@@ -89,7 +89,7 @@ def _finite(value: Any) -> float | None:
     """
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic) and value.size == 1:
-        value = value.item()
+        value = None if getattr(value, "mask", False) else value.item()
     if isinstance(value, bool | str | bytes) or value is None:
         return None
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
