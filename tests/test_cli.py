@@ -325,6 +325,104 @@ def test_to_look_changes_no_byte(done, verb, arguments):
     assert (done / "bowl.db").read_bytes() == before
 
 
+def damage(path, statement):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement)
+        connection.commit()
+
+
+@pytest.fixture
+def damaged(folder):
+    """Make a database of two studies and damage it; the first has two trials."""
+    opt = stored()
+    opt.tell(opt.ask(), 1.0)
+    opt.tell(opt.ask(), 2.0)
+    opt.storage.close()
+    other = boca.Problem(boca.Space(a=boca.Float(0, 1)))
+    boca.Optimizer(other, budget=boca.targets(4), storage="sqlite:///bowl.db", name="other").storage.close()
+    return lambda statement: damage("bowl.db", statement)
+
+
+SPEC = "UPDATE boca_studies SET spec = {} WHERE name = 'bowl'"
+TRIAL = "UPDATE boca_trials SET {} WHERE number = 1"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (SPEC.format("'{'"), "its description must be a JSON object; got '{'"),
+        (SPEC.format("'[1]'"), "its description must be a JSON object; got '[1]'"),
+        (SPEC.format("'{}'"), "its description has no space, fidelity, target"),
+        (SPEC.format("replace(spec, 'low', 'lo')"), "KeyError('low')"),
+        (SPEC.format("""replace(spec, '"high":1.0', '"high":-1')"""), "low < high"),
+        (TRIAL.format("x = '{'"), "x of trial 1 must be a JSON object; got '{'"),
+        (TRIAL.format("z = '5'"), "z of trial 1 must be a JSON object; got '5'"),
+        (TRIAL.format("state = 'lost'"), "state of trial 1 must be one of running, complete, failed; got 'lost'"),
+        (TRIAL.format("value = NULL"), "value of trial 1 must be there where it is complete"),
+        (TRIAL.format("cost = 'much'"), "cost of trial 1 must be a number; got 'much'"),
+        ("DELETE FROM boca_trials WHERE number = 0", "it has 2 trials, which must be there from 0 on; there are 1"),
+    ],
+)
+def test_a_damaged_study_is_told_and_hides_no_other(damaged, statement, words):
+    damaged(statement)
+    status, shown = said("show", "bowl.db", "--json")
+    assert status == 2
+    bowl, other = json.loads(shown)
+    assert bowl["name"] == "bowl"
+    assert words in bowl["broken"]
+    assert bowl["trials"] is None
+    assert (other["name"], other["trials"], other["broken"]) == ("other", 0, None)
+    result = CliRunner().invoke(app, ["show", "bowl.db"])
+    assert result.exit_code == 2
+    assert "other" in result.stdout
+    assert words in result.stderr
+    for verb in ("best", "report"):
+        status, told = said(verb, "bowl.db", "bowl")
+        assert status == 2
+        assert told.startswith("The study 'bowl' cannot be understood: ")
+        assert words in told
+    assert said("delete", "bowl.db", "bowl", "--yes") == (0, "Deleted 'bowl'.\n")
+    assert said("show", "bowl.db")[0] == 0
+
+
+def test_trials_can_be_saved_from_a_study_whose_description_is_damaged(damaged):
+    damaged(SPEC.format("'{'"))
+    assert said("export", "bowl.db", "bowl")[1].count("\n") == 3
+    assert "complete" in said("show", "bowl.db", "bowl")[1]
+
+
+def test_damaged_reasons_of_a_trial_are_no_damage_to_the_others(damaged):
+    damaged("UPDATE boca_trials SET why = '{' WHERE number = 0")
+    words = "The study 'bowl' cannot be understood: why of trial 0 must be a JSON object; got '{'."
+    assert said("show", "bowl.db")[0] == 0
+    status, table = said("show", "bowl.db", "bowl")
+    assert status == 0
+    assert words in table
+    assert "A uniform random point" in table
+    assert said("best", "bowl.db", "bowl")[0] == 0
+    assert said("show", "bowl.db", "bowl", "--trial", 1)[0] == 0
+    for looks in (("show", "--trial", 0), ("show", "--json"), ("export",), ("report",)):
+        status, told = said(looks[0], "bowl.db", "bowl", *looks[1:])
+        assert status == 2
+        assert words in told
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM boca_meta", "UPDATE boca_meta SET version = 'one'"])
+@pytest.mark.parametrize(("verb", "arguments"), [(verb, rest) for verb, *rest in (*LOOKS, *CHANGES)])
+def test_tables_without_their_version_are_told(damaged, verb, arguments, statement):
+    damaged(statement)
+    status, words = said(verb, "bowl.db", *arguments)
+    assert status == 2
+    assert "boca_meta must hold one number, the version of the tables" in words
+
+
+def test_a_trial_needs_the_name_of_its_study(done):
+    status, words = said("show", "bowl.db", "--trial", 1)
+    assert status == 2
+    assert "--trial must come with the name of a study" in words
+
+
 def test_a_file_is_the_same_file_to_every_command(folder):
     (folder / "study.toml").rename(folder / "what?.toml")
     (folder / "what?.toml").write_text(STUDY.replace('name = "bowl"', ""))

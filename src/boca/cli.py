@@ -21,14 +21,14 @@ from rich.console import Console
 from rich.table import Table
 
 import boca
-from boca import exchange, spec
+from boca import exchange
 from boca.bench.command import app as bench
-from boca.errors import BocaError, InvalidInput, ObjectiveFailed
+from boca.errors import BocaError, InvalidInput, ObjectiveFailed, StorageFailed
 from boca.problems import data
 from boca.run import Result
 from boca.storage import Snapshot
 from boca.storage.location import location
-from boca.storage.reader import Reader, Stored, refuse_to_replace
+from boca.storage.reader import Damaged, Reader, Stored, refuse_to_replace
 from boca.storage.sql import Database
 from boca.trial import History, Trial, point_key
 
@@ -43,6 +43,8 @@ _Url = Annotated[
 ]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a study.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+_COLUMNS = ("name", "trials", "complete", "running", "failed", "best")  # of the table of studies
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -154,6 +156,8 @@ def show(
 ) -> None:
     """Show the studies of a storage, the trials of a study, or one trial."""
     if name is None:
+        if trial is not None:
+            raise InvalidInput(f"--trial must come with the name of a study; got {trial} and no name.")
         with closing(Reader(url)) as reader:
             _show_studies([_summary(study) for study in reader.studies()], as_json)
         return
@@ -170,7 +174,7 @@ def show(
 def best(url: _Url, name: _Name, as_json: _Json = False) -> None:
     """Print the best trial at the target; exit with 1 where there is none yet."""
     study = _look(url, name)
-    found = study.history.best(spec.problem_of(study.spec))
+    found = study.history.best(study.problem)
     if found is None:
         if as_json:
             print("null")
@@ -295,7 +299,8 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete a study with all its trials."""
-    count = len(_look(url, name).history)
+    with closing(Reader(url)) as reader:
+        count = reader.row(name).trials
     if not yes:
         typer.confirm(f"Delete the study {name!r} with its {count} trials?", abort=True)
     with closing(_open(url)) as database:
@@ -316,18 +321,26 @@ def _open(url: str) -> Database:
         return Database(reader.url)
 
 
-def _summary(study: Stored) -> dict[str, Any]:
-    history = study.history
-    found = history.best(spec.problem_of(study.spec))
-    counts = {state: sum(t.state == state for t in history) for state in ("complete", "running", "failed")}
-    return {"name": study.name, "trials": len(history), **counts, "best": None if found is None else found.value}
+def _summary(study: Stored | Damaged) -> dict[str, Any]:
+    """Return a study as a line of the table; one that is damaged has its name, and what is wrong with it."""
+    if isinstance(study, Damaged):
+        return {"name": study.name, **dict.fromkeys(_COLUMNS[1:]), "broken": str(study)}
+    found = study.history.best(study.problem)
+    counts = {state: sum(t.state == state for t in study.history) for state in ("complete", "running", "failed")}
+    best = None if found is None else found.value
+    return {"name": study.name, "trials": len(study.history), **counts, "best": best, "broken": None}
 
 
 def _show_studies(summaries: Sequence[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print(json.dumps(summaries, ensure_ascii=False))
-        return
-    _print_table(["name", "trials", "complete", "running", "failed", "best"], [list(s.values()) for s in summaries])
+    else:
+        _print_table(_COLUMNS, [[summary[column] for column in _COLUMNS] for summary in summaries])
+    broken = [summary["broken"] for summary in summaries if summary["broken"]]
+    for words in broken:
+        print(f"error: {words}", file=sys.stderr)
+    if broken:
+        raise typer.Exit(2)
 
 
 def _show_trials(history: History, as_json: bool) -> None:
@@ -335,10 +348,16 @@ def _show_trials(history: History, as_json: bool) -> None:
         print(json.dumps([_whole(trial) for trial in history], ensure_ascii=False))
         return
     heads = ["number", "state", "value", "cost", "x", "z", "why"]
-    rows = [
-        [t.number, t.state, t.value, t.cost, _point(t.x), _point(t.z), t.reason or t.why.get("reason")] for t in history
-    ]
+    rows = [[t.number, t.state, t.value, t.cost, _point(t.x), _point(t.z), _reason(t)] for t in history]
     _print_table(heads, rows)
+
+
+def _reason(trial: Trial) -> str | None:
+    """Return why a trial failed, or was chosen; of one whose reasons are damaged, that they are."""
+    try:
+        return trial.reason or trial.why.get("reason")
+    except StorageFailed as error:
+        return str(error)
 
 
 def _print_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import time
 from importlib import resources
 
@@ -192,6 +193,18 @@ def test_a_study_that_cannot_be_understood_does_not_hide_the_others(study, url, 
     assert "cannot be understood" in lines[1]["broken"]
     assert page.get("/api/study?name=odd").status_code == 422
     assert page.study()["counts"]["trials"] == 5
+
+
+def test_a_trial_whose_reasons_are_damaged_is_told(study, url, page_of):
+    page = page_of(url)
+    study.storage.close()
+    with sqlite3.connect(page.watcher.reader._file) as connection:
+        connection.execute("UPDATE boca_trials SET why = '{' WHERE number = 1")
+    connection.close()
+    answer = page.get("/api/trial?name=bowl&number=1")
+    assert answer.status_code == 503
+    assert "why of trial 1 must be a JSON object" in answer.json()["error"]
+    assert page.get("/api/trial?name=bowl&number=0").status_code == 200
 
 
 def test_the_age_of_a_running_trial_is_counted_from_when_it_was_handed_out(study, url, page_of, monkeypatch):

@@ -106,7 +106,7 @@ class _Api:
         if not 0 <= number < len(shown.history):
             return _json({"error": f"There is no such trial; there are {len(shown.history)}, from 0 on."}, 404)
         try:
-            heavy = self._watcher.reader.heavy(shown.row.id, number)
+            heavy = self._watcher.reader.heavy(shown.row, number)
         except StorageFailed as error:
             return _json({"error": str(error)}, 503)
         if heavy is None:

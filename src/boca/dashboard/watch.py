@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -15,9 +14,9 @@ import sqlalchemy as sa
 
 from boca import spec as specs
 from boca.books import Books
-from boca.errors import BocaError, StorageFailed
+from boca.errors import StorageFailed
 from boca.problem import Capital, Problem
-from boca.storage.reader import Reader, Row
+from boca.storage.reader import Damaged, Reader, Row, Stored, understood
 from boca.trial import History, Trial
 
 log = logging.getLogger("boca")
@@ -140,28 +139,26 @@ class Watcher:
         if isinstance(known, Broken) and known.row == row:
             return known
         try:
-            if not isinstance(known, Study) or known.row.key != row.key:
-                known = self._begun(row)
-            elif known.row.spec != row.spec:  # a wider budget
-                new = self._begun(row)
-                known = replace(
-                    known, row=row, spec=new.spec, problem=new.problem, capital=new.capital, version=new.version
-                )
-            return self._refreshed(connection, known, row, queued)
-        except (StorageFailed, sa.exc.DBAPIError):
-            raise
-        except Exception as error:
-            words = str(error) if isinstance(error, BocaError) else repr(error)
-            return Broken(row, f"The study cannot be understood: {words}", self._next())
+            with understood(row.name):
+                if not isinstance(known, Study) or known.row.key != row.key:
+                    known = self._begun(row)
+                elif known.row.spec != row.spec:  # a wider budget
+                    new = self._begun(row)
+                    known = replace(
+                        known, row=row, spec=new.spec, problem=new.problem, capital=new.capital, version=new.version
+                    )
+                return self._refreshed(connection, known, row, queued)
+        except Damaged as error:
+            return Broken(row, str(error), self._next())
 
     def _begun(self, row: Row) -> Study:
-        spec = json.loads(row.spec)
-        return Study(row, spec, specs.problem_of(spec), specs.capital_of(spec), version=self._next())
+        stored = Stored(row, History())
+        return Study(row, stored.spec, stored.problem, specs.capital_of(stored.spec), version=self._next())
 
     def _refreshed(self, connection: sa.Connection, known: Study, row: Row, queued: int) -> Study:
         """Return the study with what changed since; itself where nothing did."""
         trials, events, event = list(known.history), list(known.events), known.event
-        changed = self.reader.changed(connection, row.id, event) if row.event > event else []
+        changed = self.reader.changed(connection, row, event) if row.event > event else []
         for of_trial, trial in changed:
             if trial.number < len(trials):
                 trials[trial.number], events[trial.number] = trial, of_trial

@@ -134,11 +134,12 @@ def load(url: str, name: str) -> Study:
 
     `url` is that of the storage, or the file of a SQLite database.
     """
-    from boca.storage.reader import Reader
+    from boca.storage.reader import Reader, understood
 
     with closing(Reader(url)) as reader:
         found = reader.study(name)
-    return stored(name, found.spec, found.history)
+    with understood(name):
+        return stored(name, found.spec, found.history)
 
 
 def stored(name: str, described: Mapping[str, Any], history: History) -> Study:

@@ -2,27 +2,34 @@
 
 `boca.storage.sql.Database` prepares what it opens.  Whoever only looks must not: SQLite refuses writes to a file opened
 with mode=ro and creates none, and PostgreSQL refuses them in a transaction that is READ ONLY.
+
+What is stored may be damaged: a disk, a copy cut short, a hand.  That is an error of one study, and of its reasons only
+for who looks at them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from boca.errors import InvalidInput, StorageFailed
+from boca import spec as specs
+from boca.errors import BocaError, InvalidInput, StorageFailed
+from boca.problem import Problem
 from boca.storage import schema
 from boca.storage.location import location
 from boca.storage.schema import queue, studies, trials
 from boca.storage.sql import parsed, sqlite_path
-from boca.trial import History, Trial
+from boca.trial import History, State, Trial
 
 T = TypeVar("T")
 
@@ -35,8 +42,43 @@ _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
 
 # Of a trial, the books of its writers apart; reasons and outputs are the bulk of it, which not every look needs.
 _HEAVY = ("why", "output")
-_WHOLE = [c for c in trials.c if c.name not in ("study", "token", "owner", "driver", "until", "began")]
+_OF_WRITERS = ("study", "token", "owner", "driver", "until", "began")
+# JSON comes as text: where it makes no sense, it is to be known of which trial it is.
+_WHOLE = [
+    sa.type_coerce(c, sa.Text).label(c.name) if isinstance(c.type, schema.Json) else c
+    for c in trials.c
+    if c.name not in _OF_WRITERS
+]
 _LIGHT = [c for c in _WHOLE if c.name not in _HEAVY]
+_NUMBERS = ("cost", "value", "noise", "seconds", "overhead", "asked", "told", "attempt")
+_PARTS = ("space", "fidelity", "target", "direction", "target_cost", "strategy", "seed", "budget")  # of a description
+
+
+class Damaged(StorageFailed):
+    """A study that is there and cannot be understood."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(f"The study {name!r} cannot be understood: {words} Restore it from a copy, or delete it.")
+        self.name = name
+
+
+@contextlib.contextmanager
+def understood(name: str) -> Iterator[None]:
+    """Say of which study it is, where something stored makes no sense."""
+    try:
+        yield
+    except (StorageFailed, sa.exc.DBAPIError):
+        raise
+    except Exception as error:
+        raise Damaged(name, str(error) if isinstance(error, BocaError) else f"{error!r}.") from error
+
+
+def described(name: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the description of a study, or say what it lacks."""
+    missing = [part for part in _PARTS if part not in spec]
+    if missing:
+        raise Damaged(name, f"its description has no {', '.join(missing)}.")
+    return spec
 
 
 @dataclass(frozen=True)
@@ -48,6 +90,7 @@ class Row:
     created: float
     event: int
     spec: str
+    trials: int  # how many there are
 
     @property
     def key(self) -> str:
@@ -59,9 +102,22 @@ class Row:
 class Stored:
     """A study with its trials, as they were at one moment."""
 
-    name: str
-    spec: dict[str, Any]
+    row: Row
     history: History
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @cached_property
+    def spec(self) -> Mapping[str, Any]:
+        with understood(self.name):
+            return described(self.name, _object(self.row.spec, "its description"))
+
+    @cached_property
+    def problem(self) -> Problem:
+        with understood(self.name):
+            return specs.problem_of(self.spec)
 
 
 class Times(NamedTuple):
@@ -106,6 +162,9 @@ class Reader:
             except sa.exc.DBAPIError as error:
                 if is_last or self._stamp() == seen:
                     raise StorageFailed(f"The database {self.place} cannot be read: {error.orig}") from error
+            except Damaged:
+                if is_last or self._stamp() == seen:
+                    raise
             else:
                 if is_last or self._stamp() == seen:
                     return found
@@ -136,40 +195,51 @@ class Reader:
 
     # What is read -------------------------------------------------------------------------------------------------
 
-    def studies(self) -> list[Stored]:
-        """Return all studies in the order in which they were made; reasons are loaded when somebody looks at them."""
+    def studies(self) -> list[Stored | Damaged]:
+        """Return all studies in the order in which they were made, and for one that is damaged what is wrong with it.
 
-        def work(connection: sa.Connection) -> list[Stored]:
-            return [
-                Stored(row.name, json.loads(row.spec), History([t for _, t in self.changed(connection, row.id, 0)]))
-                for row in self.rows(connection)
-            ]
+        Reasons are loaded when somebody looks at them.
+        """
+        return self.read(lambda c: [self._light(c, row) for row in self.rows(c)])
 
-        return self.read(work)
+    def _light(self, connection: sa.Connection, row: Row) -> Stored | Damaged:
+        try:
+            study = Stored(row, _history(row, [trial for _, trial in self.changed(connection, row, 0)]))
+            _ = study.problem
+        except Damaged as error:
+            return error
+        return study
 
     def study(self, name: str) -> Stored:
         """Return one study with everything that is stored of its trials."""
 
         def work(connection: sa.Connection) -> Stored:
-            rows = {row.name: row for row in self.rows(connection)}
-            if name not in rows:
-                known = ", ".join(rows) or "none"
-                raise InvalidInput(f"There must be a study of the name {name!r}; the database has: {known}.")
-            found = sa.select(*_WHOLE).where(trials.c.study == rows[name].id).order_by(trials.c.number)
-            history = History([Trial(**_values(row)) for row in connection.execute(found)])
-            return Stored(name, json.loads(rows[name].spec), history)
+            row = self._named(connection, name)
+            found = sa.select(*_WHOLE).where(trials.c.study == row.id).order_by(trials.c.number)
+            return Stored(row, _history(row, [self._whole(row, one) for one in connection.execute(found)]))
 
         return self.read(work)
+
+    def row(self, name: str) -> Row:
+        """Return what is stored of a study apart from its trials."""
+        return self.read(lambda c: self._named(c, name))
+
+    def _named(self, connection: sa.Connection, name: str) -> Row:
+        rows = {row.name: row for row in self.rows(connection)}
+        if name not in rows:
+            known = ", ".join(rows) or "none"
+            raise InvalidInput(f"There must be a study of the name {name!r}; the database has: {known}.")
+        return rows[name]
 
     def rows(self, connection: sa.Connection) -> list[Row]:
         """Return all studies in the order in which they were made."""
         text = sa.type_coerce(studies.c.spec, sa.Text).label("spec")
-        found = sa.select(studies.c.id, studies.c.name, studies.c.created, studies.c.event, text).order_by(studies.c.id)
-        return [Row(*row) for row in connection.execute(found)]
+        columns = (studies.c.id, studies.c.name, studies.c.created, studies.c.event, text, studies.c.trials)
+        return [Row(*row) for row in connection.execute(sa.select(*columns).order_by(studies.c.id))]
 
-    def changed(self, connection: sa.Connection, study: int, since: int) -> list[tuple[int, Trial]]:
+    def changed(self, connection: sa.Connection, study: Row, since: int) -> list[tuple[int, Trial]]:
         """Return the trials that changed after an event, each with the event of its last change."""
-        found = sa.select(*_LIGHT).where(trials.c.study == study, trials.c.event > since).order_by(trials.c.number)
+        found = sa.select(*_LIGHT).where(trials.c.study == study.id, trials.c.event > since).order_by(trials.c.number)
         return [(row.event, self._trial(study, row)) for row in connection.execute(found)]
 
     def times(self, connection: sa.Connection, study: int, numbers: Sequence[int]) -> dict[int, Times]:
@@ -184,27 +254,68 @@ class Reader:
         found = sa.select(queue.c.study, sa.func.count()).group_by(queue.c.study)
         return {row[0]: row[1] for row in connection.execute(found)}
 
-    def heavy(self, study: int, number: int) -> dict[str, Any] | None:
+    def heavy(self, study: Row, number: int) -> dict[str, Any] | None:
         """Return the reasons and the output of one trial; None where it is gone."""
-        found = sa.select(*(trials.c[name] for name in _HEAVY)).where(
-            trials.c.study == study, trials.c.number == number
+        found = sa.select(*(c for c in _WHOLE if c.name in _HEAVY)).where(
+            trials.c.study == study.id, trials.c.number == number
         )
         row = self.read(lambda c: c.execute(found).one_or_none())
-        return None if row is None else dict(row._mapping)
+        if row is None:
+            return None
+        with understood(study.name):
+            return {"why": _object(row.why, f"why of trial {number}"), "output": row.output}
 
-    def _trial(self, study: int, row: sa.Row[Any, Any]) -> Trial:
-        values = _values(row)
+    def _whole(self, study: Row, row: sa.Row[Any, Any]) -> Trial:
+        trial = self._trial(study, row)
+        with contextlib.suppress(InvalidInput):  # whoever looks at the reasons is told
+            trial.__dict__["why"] = _object(row.why, "why")
+        return trial
+
+    def _trial(self, study: Row, row: sa.Row[Any, Any]) -> Trial:
+        with understood(study.name):
+            values = _values(row)
         return Trial.stored(lambda: self._why(study, values["number"]), phase=row.phase, **values)
 
-    def _why(self, study: int, number: int) -> dict[str, Any]:
+    def _why(self, study: Row, number: int) -> dict[str, Any]:
         found = self.heavy(study, number)
         if found is None:
             raise StorageFailed("The study must be there; somebody deleted it.")
         return dict(found["why"])
 
 
+def _history(study: Row, of_study: Sequence[Trial]) -> History:
+    if [trial.number for trial in of_study] != list(range(study.trials)):
+        raise Damaged(
+            study.name, f"it has {study.trials} trials, which must be there from 0 on; there are {len(of_study)}."
+        )
+    return History(of_study)
+
+
 def _values(row: sa.Row[Any, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row._mapping.items() if name not in ("event", "phase")}
+    """Return the fields of a trial, the reasons apart, or refuse what the library never wrote."""
+    values = {name: value for name, value in row._mapping.items() if name not in ("event", "phase", "why")}
+    of = f"of trial {row.number}"
+    for name in ("x", "z"):
+        values[name] = _object(values[name], f"{name} {of}")
+    if row.state not in get_args(State):
+        raise InvalidInput(f"state {of} must be one of {', '.join(get_args(State))}; got {row.state!r:.40}.")
+    if (row.state == "complete") != (row.value is not None):
+        raise InvalidInput(f"value {of} must be there where it is complete, and only there; got {row.value!r:.40}.")
+    for name in _NUMBERS:
+        if not isinstance(values[name], int | float | None):
+            raise InvalidInput(f"{name} {of} must be a number; got {values[name]!r:.40}.")
+    return values
+
+
+def _object(stored: Any, what: str) -> dict[str, Any]:
+    """Return a stored JSON object."""
+    try:
+        found = json.loads(stored)
+    except (ValueError, TypeError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{what} must be a JSON object; got {stored!r:.40}.")
+    return found
 
 
 def _of_file(file: Path) -> sa.Engine:

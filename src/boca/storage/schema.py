@@ -26,7 +26,13 @@ class Json(sa.types.TypeDecorator[Any]):
         return None if value is None else json.dumps(value, allow_nan=False, separators=(",", ":"))
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
-        return None if value is None else json.loads(value)
+        try:
+            return None if value is None else json.loads(value)
+        except (ValueError, TypeError) as error:
+            raise StorageFailed(
+                f"The database must hold JSON where JSON was put; got {value!r:.40}. "
+                "It is damaged: restore it from a copy."
+            ) from error
 
 
 metadata = sa.MetaData()
@@ -97,7 +103,13 @@ def version_of(connection: sa.Connection) -> int | None:
     """Return the version of the tables that are there; None where there are none."""
     if not sa.inspect(connection).has_table(meta.name):
         return None
-    return int(connection.execute(sa.select(meta.c.version)).scalar_one())
+    versions = connection.execute(sa.select(meta.c.version)).scalars().all()
+    if len(versions) != 1 or not isinstance(versions[0], int):
+        raise StorageFailed(
+            f"The table {meta.name} must hold one number, the version of the tables; got {list(versions)!r:.40}. "
+            "The database is damaged: restore it from a copy."
+        )
+    return versions[0]
 
 
 def create(connection: sa.Connection) -> None:
