@@ -386,6 +386,14 @@ def test_a_damaged_study_is_told_and_hides_no_other(damaged, statement, words):
     assert said("show", "bowl.db")[0] == 0
 
 
+@pytest.mark.parametrize(("description", "words"), [("'{'", "must hold JSON"), ("'{}'", "'bowl' cannot be understood")])
+def test_a_damaged_study_is_not_gone_on_with(damaged, description, words):
+    damaged(SPEC.format(description))
+    status, told = said("run", "study.toml")
+    assert status == 2
+    assert words in told
+
+
 def test_trials_can_be_saved_from_a_study_whose_description_is_damaged(damaged):
     damaged(SPEC.format("'{'"))
     assert said("export", "bowl.db", "bowl")[1].count("\n") == 3

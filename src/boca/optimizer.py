@@ -92,8 +92,10 @@ class Optimizer:
 
     def _agree(self, database: Database, seed: int | None, allow_change: bool) -> None:
         """Make the study, or see that the one that is there was made of the same."""
+        from boca.storage.reader import described
+
         given = describe(self.problem, self.strategy, seed=self.seed, capital=self.capital)
-        stored = database.create(self.name, given)
+        stored = described(self.name, database.create(self.name, given))
         if seed is None:
             self.seed = given["seed"] = stored["seed"]
         wrong = differences(stored, given)
@@ -283,6 +285,8 @@ class Optimizer:
 
         No lock is held while a strategy thinks.  After some tries the claim is made in any case, if the money suffices.
         """
+        if self.capital is not None and self.capital.unit == "seconds":
+            _load_what_choosing_needs()  # a second, once a process, that nobody chose anything in
         began = time.perf_counter()
         for tries in itertools.count():
             now = self.storage.read()
@@ -373,6 +377,14 @@ class Optimizer:
             measured = not self.problem.has_declared_cost and took is not None
             paid = max(took or 0.0, 1e-9) if measured else trial.cost
         return replace(trial, cost=paid, seconds=took)
+
+
+def _load_what_choosing_needs() -> None:
+    """Import what strategies import when they first need it."""
+    import scipy.linalg
+    import scipy.optimize
+    import scipy.special
+    import scipy.stats.qmc  # noqa: F401
 
 
 def _refuse_narrower(problem: Problem, stored: dict[str, Any] | None, given: dict[str, Any] | None) -> None:
