@@ -199,6 +199,14 @@ def test_money_is_named_as_it_is_counted(mixed, minimised):
     assert "less is better" in plots.progress(minimised).get_ylabel()
 
 
+def test_shares_of_a_target_are_called_so_until_one_is_measured():
+    opt = optimizer(Space(a=Float(0, 1)), Space(n=Int(1, 10)), budget=boca.targets(20))
+    trial = opt.ask()
+    assert data.fidelities(study(opt)).unit == "targets"
+    opt.tell(trial, 1.0, seconds=3.0)
+    assert data.fidelities(study(opt)).unit == "seconds"
+
+
 def test_regret_is_the_distance_to_the_optimum(mixed, minimised):
     ax = plots.regret(mixed, 2.0)
     assert ax.lines[0].get_ydata()[-1] == pytest.approx(2.0 - mixed.best.value)
@@ -244,6 +252,22 @@ def test_the_information_gap_is_that_of_the_decisions(mixed, name):
         found = data.information_gap(study(mixed), name, number=trial.number)
         assert found.bought[trial.number] == pytest.approx(trial.why["xi"], abs=1e-7)
     assert data.information_gap(study(mixed)).decision == decided[-1].number
+
+
+def test_the_information_gap_knows_the_jump_of_a_decision():
+    known = {"kappa0": 1.0, "eta2": 1e-4, "mean": 0.0, "h_x": [0.2], "h_z": [1.0], "jump": 0.1, "trend": 0.3}
+    strategy = boca.Boca(information_per_cost=False, hyperparameters=known)
+    problem = boca.Problem(Space(a=Float(0, 1)), Space(n=Float(0, 1)), cost=lambda z: 0.01 + z["n"] ** 2)
+    opt = boca.Optimizer(problem, budget=boca.targets(20), strategy=strategy, seed=0)
+    while not any(t.why.get("xi", 0.0) > 0.0 for t in opt.history):
+        trial = opt.ask()
+        opt.tell(trial, math.sin(6 * trial.x["a"]) + 0.3 * trial.z["n"])
+    decided = [t for t in opt.history if t.why.get("xi", 0.0) > 0.0]
+    found = data.information_gap(study(opt))
+    for trial in decided:
+        assert found.bought[trial.number] == pytest.approx(trial.why["xi"], abs=1e-7)
+    assert found.xi[-1] == pytest.approx(0.0, abs=1e-7)
+    assert found.xi[-2] > math.sqrt(1.0 - math.exp(-0.2))  # a jump is there however near the target
 
 
 def test_the_gap_closes_at_the_target_and_is_drawn_over_the_whole_range(mixed):
@@ -447,6 +471,9 @@ def test_what_cannot_be_meant_is_refused(mixed):
         plots.map2d(mixed, "C", "nothing")
     with pytest.raises(InvalidInput, match="twice"):
         plots.map2d(mixed, "C", "C")
+    for draw in (plots.slices, plots.map2d):
+        with pytest.raises(InvalidInput, match=r"at must map names of parameters to values; got \[1\]"):
+            draw(mixed, "C", at=[1])
     with pytest.raises(InvalidInput, match="chosen by a model"):
         plots.information_gap(mixed, number=0)
     with pytest.raises(InvalidInput, match="which"):

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import plotly.graph_objects as go
@@ -162,6 +163,15 @@ def test_names_options_and_reasons_stay_text(written, parsed):
     assert "<img src=x>" in shown
     assert "boom </script><img src=x onerror=alert(4)>" in parsed.sections["warnings"]
     assert written.replace(get_plotlyjs(), "").count("</script>") == 3
+
+
+def test_a_state_that_nobody_knows_stays_text():
+    odd = "lost'><meta http-equiv='refresh' content='0;url=https://example.org/'>"
+    seen = of([made(0), made(1, state=odd, value=None)])
+    assert "<meta http-equiv='refresh'" not in report.html(seen)
+    drawn = [picture.figure for picture in figures.pictures(seen) if isinstance(picture.figure, dict)]
+    assert "<meta" not in json.dumps(drawn)
+    assert "&lt;meta" in json.dumps(drawn)
 
 
 def test_the_numbers_of_the_pictures_cannot_end_their_script(written, parsed):
@@ -425,6 +435,17 @@ def test_warnings_appear_exactly_when_they_should(trials, says):
     assert len(found) == len(says), found
     for warning, part in zip(found, says, strict=True):
         assert part in warning
+
+
+def test_a_strength_of_zero_is_no_bandwidth():
+    trials = []
+    for trial in healthy():
+        theta = [0.0, math.log(0.5), 0.0, math.log(0.01), 0.0, 0.0]  # neither jump nor trend
+        fit = trial.why["fit"] | {"use": {"kind": "extended", "theta": theta, "nats": 3.0}}
+        trials.append(replace(trial, why=trial.why | {"fit": fit}))
+    seen = of(trials)
+    assert seen.model.encoding.is_extended
+    assert words.warnings(seen) == []
 
 
 def test_what_the_optimiser_says_is_said_once():

@@ -172,7 +172,8 @@ def fidelities(study: Study) -> Fidelities | Note:
     if not study.history:
         return Note("There are no trials yet.")
     axes = tuple(Axis(*item) for item in study.problem.fidelity.items())
-    unit = "cost" if study.problem.has_declared_cost else "seconds"
+    learned = "targets" if study.books.seconds is None else "seconds"
+    unit = "cost" if study.problem.has_declared_cost else learned
     return Fidelities(axes, study.problem.target, marks(study), unit)
 
 
@@ -181,6 +182,8 @@ def fidelities(study: Study) -> Fidelities | Note:
 
 def centre(study: Study, at: Mapping[str, Any] | None) -> Point:
     """Return the point through which slices go: the recommended one, unless another is named in part or wholly."""
+    if at is not None and not isinstance(at, Mapping):
+        raise InvalidInput(f"at must map names of parameters to values; got {at!r}.")
     base = study.recommendation.x if study.recommendation is not None else study.history.complete[0].x
     return study.problem.space.validate({**base, **(at or {})}, "at")
 
@@ -306,9 +309,9 @@ def information_gap(study: Study, name: str | None = None, *, number: int | None
 def _gap_of(study: Study, decision: Trial | None) -> Callable[[FloatArray], FloatArray] | None:
     """Return xi as a function of unit coordinates: by the numbers of a decision, or by the model."""
     if decision is not None:  # bandwidths of fidelities are those of the squared exponential
-        encoding = Encoding(study.problem, "se")
+        encoding = Encoding(study.problem, "se", is_extended=True)
         numbers = decision.why["hyperparameters"]
-        h = np.array([*numbers["h_x"], *numbers["h_z"]])
+        h = np.array([*numbers["h_x"], *numbers["h_z"], numbers.get("jump", 0.0), 0.0])  # of the trend xi knows nothing
     elif study.model is not None:
         encoding, h = study.model.encoding, study.model.h
     else:

@@ -411,7 +411,7 @@ def _scatter(
 
 
 def _hover(trial: Trial) -> str:
-    result = trial.state if trial.value is None else f"value {trial.value:.6g}"
+    result = safe(trial.state) if trial.value is None else f"value {trial.value:.6g}"
     pairs = [f"{safe(name, 24)} = {safe(option(value), 24)}" for name, value in (*trial.x.items(), *trial.z.items())]
     return "<br>".join([f"trial {trial.number}: {result}, cost {trial.cost:.4g}", *pairs[:12]])
 

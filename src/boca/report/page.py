@@ -190,7 +190,7 @@ def _trial(study: Study, trial: Trial) -> str:
     said = escape(failed + text(trial.why.get("reason"), 600))
     numbers = {key: value for key, value in trial.why.items() if key != "reason"}
     return (
-        f"<tr class='{kind}'>{plain}<td class='why'>{said}"
+        f"<tr class='{escape(kind)}'>{plain}<td class='why'>{said}"
         f"<details><summary>in numbers</summary>{_pre(numbers)}</details></td></tr>\n"
     )
 

@@ -124,8 +124,8 @@ def _at_bounds(study: Study) -> list[str]:
     if model is None or getattr(study.strategy, "hyperparameters", None) is not None:
         return []
     prior = model.encoding.prior(informative=False)
-    log_h = np.log(model.h)
-    names = [*study.problem.space, *study.problem.fidelity][: len(log_h)]
+    names = [*study.problem.space, *study.problem.fidelity][: len(model.h)]
+    log_h = np.log(model.h[: len(names)])  # behind the bandwidths come strengths, which may be 0
     found = []
     for j, name in enumerate(names):
         is_fidelity = name in study.problem.fidelity
