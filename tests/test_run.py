@@ -288,12 +288,56 @@ def test_an_error_of_something_else_keeps_what_was_paid_for():
     assert isinstance(caught.value.__cause__, IndexError)
 
 
+@pytest.mark.parametrize("late", [ZeroDivisionError("late"), np.linalg.LinAlgError("not positive definite")])
+def test_a_recommendation_that_fails_does_not_cost_the_result(monkeypatch, late):
+    def fails(*_):
+        raise late
+
+    monkeypatch.setattr("boca.optimizer.recommend", fails)
+    result = go()
+    assert (len(result.history), result.recommendation) == (4, None)
+    assert f"There is no recommendation: {late!r}" in result.warnings
+    with pytest.raises(boca.errors.RunStopped, match="IndexError") as caught:
+        go(stop=lambda history: history[3].value > 0)
+    assert len(caught.value.result.history) == 1
+
+
 def test_a_run_whose_few_trials_all_fail_says_so():
     with pytest.raises(ObjectiveFailed, match="every one of"):
         go(lambda x, z: "fast", budget=targets(2), strategy=boca.RandomSearch())
 
 
+def test_a_study_that_failed_says_that_its_budget_is_spent_and_how_to_go_on(tmp_path):
+    kept = {"fidelity": None, "storage": f"sqlite:///{tmp_path}/study.db"}
+    with pytest.raises(ObjectiveFailed, match="every one of 4 trials") as caught:
+        go(lambda x: x["b"], **kept)
+    assert "Nothing was run" not in str(caught.value)
+    for _ in range(2):
+        with pytest.raises(ObjectiveFailed, match=r"budget does not buy another trial.*allow_change=True"):
+            go(lambda x: x["a"], **kept)
+    result = go(lambda x: x["a"], **kept, budget=targets(5), allow_change=True)
+    assert [t.state for t in result.history] == ["failed"] * 4 + ["complete"]
+
+
 # When something of the caller's fails --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("callbacks", [None, 5, [5], boca.callbacks.Log, [boca.callbacks.Log], "log", [None]])
+def test_what_is_no_callback_is_refused_before_there_is_a_study(tmp_path, callbacks):
+    with pytest.raises(InvalidInput, match="callbacks must be a function of the optimiser and the trial"):
+        go(storage=f"sqlite:///{tmp_path}/study.db", callbacks=callbacks)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_callbacks_are_one_or_several():
+    heard = []
+
+    def hear(_, trial):
+        heard.append(trial.number)
+
+    for callbacks in (hear, [hear, hear], (hear,), iter([hear]), ()):
+        go(callbacks=callbacks, stop=lambda history: True)
+    assert heard == [0] * 5
 
 
 class Heard:
@@ -393,6 +437,29 @@ def test_a_wrong_timeout_is_refused_before_there_is_a_study(tmp_path, executor, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("executor", ["four", 0, True, [2], ThreadPoolExecutor])
+def test_a_wrong_executor_is_refused_before_there_is_a_study(tmp_path, executor):
+    with pytest.raises(InvalidInput, match=r"executor must be|workers must be"):
+        go(storage=f"sqlite:///{tmp_path}/study.db", executor=executor)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    result = go(lambda x: x["a"], None, executor=np.int64(1), max_retries=np.int64(0), seed=np.int64(3))
+    assert len(result.history) == 4
+    for wrong in (-1, True, 1.5, "2", None):
+        with pytest.raises(InvalidInput, match="max_retries must be a whole number"):
+            go(max_retries=wrong)
+
+
+def test_a_study_that_is_refused_leaves_no_worker(monkeypatch):
+    closed = []
+    monkeypatch.setattr("boca.executors.SlotEngine.close", lambda self, *, now=False: closed.append(now))
+    with pytest.raises(InvalidInput, match="seed must be"):
+        go(executor=1, seed=-1)
+    assert closed == [True]
+
+
 @pytest.mark.parametrize("timeout", [lambda cost: -cost, lambda cost: cost / 0, lambda: 5.0, lambda cost: "5"])
 def test_a_function_that_gives_no_timeout_costs_no_trial_and_no_attempt(tmp_path, timeout):
     kept = {"storage": f"sqlite:///{tmp_path}/study.db", "fidelity": None, "objective": lambda x: x["a"]}
@@ -432,6 +499,39 @@ def test_stop_sees_the_history_after_every_trial_and_ends_the_run():
     result = go(stop=stop, budget=targets(50))
     assert len(result.history) == 3
     assert seen == [(1, "complete"), (2, "complete"), (3, "complete")]
+
+
+def test_a_study_that_has_enough_is_not_run_again(tmp_path, caplog):
+    kept = {"storage": f"sqlite:///{tmp_path}/study.db", "budget": targets(50)}
+    heard = []
+    for _ in range(3):
+        result = go(**kept, stop=lambda history: len(history) >= 3, callbacks=lambda _, trial: heard.append(trial))
+        assert len(result.history) == 3
+    assert [trial.number for trial in heard] == [0, 1, 2]
+    assert len(go(**kept, stop=lambda history: len(history) >= 4).history) == 4
+    with caplog.at_level("INFO", logger="boca"):
+        go(**kept, stop=lambda history: len(history) >= 4)
+    assert "Nothing is run: stop returned true" in caplog.text
+
+
+def test_stop_is_not_asked_before_there_is_a_result(tmp_path):
+    kept = {"storage": f"sqlite:///{tmp_path}/study.db"}
+
+    def interrupted(x, z):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(interrupted, **kept)
+    result = go(**kept, stop=lambda history: history[-1].value is not None)
+    assert [t.state for t in result.history] == ["complete"]
+
+
+def test_an_error_of_stop_before_the_first_trial_keeps_what_is_there(tmp_path):
+    kept = {"storage": f"sqlite:///{tmp_path}/study.db"}
+    go(**kept)
+    with pytest.raises(boca.errors.RunStopped, match="IndexError") as caught:
+        go(**kept, stop=lambda history: history[99])
+    assert len(caught.value.result.history) == 4
 
 
 def test_a_run_may_end_by_stop_alone():

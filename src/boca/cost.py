@@ -72,7 +72,7 @@ def seconds(problem: Problem, history: History) -> Seconds | None:
     if not measured:
         return None
     evaluation = Learned(problem, tuple(measured), tuple(t.seconds or 0.0 for t in measured))
-    overheads = [t.overhead for t in history if not t.added]
+    overheads = [t.overhead for t in history if not t.added and not t.attempt]  # without attempts that died
     return Seconds(evaluation, float(np.median(overheads)) if overheads else 0.0)
 
 

@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import TypeAlias
 
+from boca import cost as cost_models
 from boca.errors import InvalidTrial, StorageFailed
 from boca.executors import Engine, Outcome
 from boca.executors.base import checked
@@ -24,7 +26,10 @@ from boca.storage import Lease
 from boca.trial import Trial
 
 Timeout: TypeAlias = float | Callable[[float], float]
-"""Seconds after which an evaluation has failed, or a function from its expected cost to them."""
+"""Seconds after which an evaluation has failed, or a function from its expected cost to them.
+
+Where cost is measured, it is expected in seconds, and a function is not asked before there is a result to learn from.
+"""
 
 _RENEWAL = 10.0  # seconds between two renewals of the leases, and between two looks for dead drivers
 _LOOK = 1.0  # seconds between two looks at what other drivers do
@@ -62,28 +67,38 @@ class Driver:
         The first Ctrl-C stops asking; the second raises KeyboardInterrupt, and what runs is killed and left to whoever
         drives the study next.
         """
+        storage = self._optimizer.storage
         try:
             with self._renewing(), self._listening():
                 self._run()
             self._engine.close()
+        except SystemExit:
+            self._engine.close(now=True)
+            storage.renew(replace(self._lease, seconds=0.0))  # an objective that ends the process uses up an attempt
+            raise
         except BaseException:
             self._engine.close(now=True)
-            self._optimizer.storage.release(self._lease)
+            storage.release(self._lease)
             raise
+
+    def stop(self) -> None:
+        """Ask for nothing more."""
+        self._is_stopping = True
 
     def _run(self) -> None:
         looked = -_RENEWAL
         while True:
-            if time.monotonic() - looked >= _RENEWAL and not self._is_stopping:
+            free = self._engine.slots - len(self._out) - len(self._waiting)
+            if free > 0 and time.monotonic() - looked >= _RENEWAL and not self._is_stopping:
                 for trial in self._optimizer.running:  # before it is taken over, which uses up an attempt
                     self._limit(trial)
-                self._waiting += self._optimizer.retake(self._lease, max_retries=self._max_retries)
-                looked = time.monotonic()
+                taken = self._optimizer.retake(self._lease, max_retries=self._max_retries, limit=free)
+                self._waiting += taken
+                looked = time.monotonic() if len(taken) < free else -_RENEWAL  # there may be more
             self._fill()
             if self._out:
                 done, _ = wait(self._out, timeout=_LOOK, return_when=FIRST_COMPLETED)
-                for future in done:
-                    self._settle(self._out.pop(future), future.result())
+                self._settle({future: trial for future, trial in self._out.items() if future in done})
             elif self._is_stopping or not self._optimizer.storage.is_held_by_others(self._lease):
                 self._optimizer.storage.release(self._lease)  # of trials that wait to be tried again
                 return
@@ -101,28 +116,46 @@ class Driver:
             self._out[self._engine.submit(dict(trial.x), dict(trial.z), timeout=self._limit(trial))] = trial
 
     def _limit(self, trial: Trial) -> float | None:
-        """Return the seconds that a trial may take; an error here must come before it is claimed."""
-        return checked(self._timeout(trial.cost) if callable(self._timeout) else self._timeout)
+        """Return the seconds that a trial may take; an error here must come before it is claimed.
 
-    def _settle(self, trial: Trial, outcome: Outcome) -> None:
-        """Store what came of a trial; one whose worker died is tried again."""
+        What it is expected to cost is asked now: before the first result a trial has a share of the target for it.
+        """
+        if not callable(self._timeout):
+            return checked(self._timeout)
+        problem = self._optimizer.problem
+        costs = cost_models.costs(problem, self._optimizer.storage.read().history)
+        is_known = problem.has_declared_cost or isinstance(costs, cost_models.Learned)
+        return checked(self._timeout(costs.of(trial.z))) if is_known else None
+
+    def _settle(self, done: dict[Future[Outcome], Trial]) -> None:
+        """Store what came of trials, then say so: what hears of one may end the run, and all of them are paid for."""
+        stored = []
+        for future, trial in done.items():
+            del self._out[future]
+            finished = self._stored(trial, future.result())
+            if finished is not None:
+                stored.append((finished, future.result().exception))
+        for finished, exception in stored:
+            if self._after(finished, exception):
+                self._is_stopping = True
+
+    def _stored(self, trial: Trial, outcome: Outcome) -> Trial | None:
+        """Store what came of a trial and return it; None where its worker died and it is tried again."""
         try:
             if outcome.died and trial.attempt < self._max_retries:
                 log.warning("Trial %d is tried again: %s", trial.number, outcome.error)
-                self._waiting.append(self._optimizer.storage.again(trial, self._lease))
-                return
+                spent = replace(trial, overhead=trial.overhead + outcome.seconds)
+                self._waiting.append(self._optimizer.storage.again(spent, self._lease))
+                return None
             if outcome.value is not None:
                 output = outcome.output or None
-                done = self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output)
-            else:
-                reason, _, story = (outcome.error or "There was no result.").partition("\n")
-                output = "\n".join(part for part in (outcome.output, story) if part) or None
-                done = self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output)
+                return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output)
+            reason, _, story = (outcome.error or "There was no result.").partition("\n")
+            output = "\n".join(part for part in (outcome.output, story) if part) or None
+            return self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output)
         except InvalidTrial as error:  # somebody took this driver for dead: the trial is theirs now
             log.warning("The result of trial %d is dropped: %s", trial.number, error)
-            return
-        if self._after(done, outcome.exception):
-            self._is_stopping = True
+            return None
 
     @contextmanager
     def _renewing(self) -> Iterator[None]:
@@ -155,7 +188,7 @@ class Driver:
             if self.was_interrupted:
                 raise KeyboardInterrupt
             self.was_interrupted = self._is_stopping = True
-            log.warning("Stopping after what runs, %d trials. Ctrl-C again stops at once.", len(self._out))
+            log.warning("Stopping after what runs. Ctrl-C again stops at once.")
 
         before = signal.signal(signal.SIGINT, on_interrupt)
         try:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
+from numbers import Integral
 from typing import Any, Literal, TypeAlias, get_args
 
 from boca import render
@@ -80,8 +81,9 @@ def maximize(
     """Maximise objective(x, z) at z = target within a budget; without fidelities, objective(x).
 
     A trial whose objective raises or returns something that is not a finite number fails, is charged, and the run
-    goes on; with `on_error="raise"` it ends there.  `stop` sees the history after every trial and ends the run when it
-    returns true; `callbacks` are called with the optimiser and the trial.
+    goes on; with `on_error="raise"` it ends there.  `stop` sees the history after every trial, and before the first
+    where a study goes on that has results, and ends the run when it returns true; `callbacks` are called with the
+    optimiser and the trial.
 
     `storage` and `name` keep the study in a database and go on with one that is there: see `Optimizer`.  `executor`
     says where trials are evaluated: None, here; a number, in so many processes; or an executor of
@@ -170,20 +172,24 @@ def drive(
     if budget is None and stop is None:
         raise InvalidInput("A run needs an end: give budget=boca.targets(30), or stop=, or both.")
     one_of(on_error, get_args(OnError), "on_error")
-    if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
+    if isinstance(max_retries, bool) or not isinstance(max_retries, Integral) or max_retries < 0:
         raise InvalidInput(f"max_retries must be a whole number, 0 or more; got {max_retries!r}.")
     if stop is not None and not callable(stop):
         raise InvalidInput(f"stop must be a function of the history, or None; got {stop!r}.")
     refuse_wrong_timeout(timeout, executor)
-    heard = [callbacks] if callable(callbacks) else list(callbacks)
-    optimizer = Optimizer(
-        problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
-    )
+    heard = _checked(callbacks)
+    workers = engine(executor, objective, takes_fidelity=bool(problem.fidelity))
+    try:
+        optimizer = Optimizer(
+            problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
+        )
+    except BaseException:
+        workers.close(now=True)
+        raise
     judge = _Judge(optimizer, heard, stop, raises=on_error == "raise")
     with closing(optimizer.storage):
         try:
-            workers = engine(executor, objective, takes_fidelity=bool(problem.fidelity))
-            driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=max_retries)
+            driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=int(max_retries))
             found = _driven(optimizer, driver, judge)
         except BaseException as error:
             for sentence in _dismiss(heard, error):
@@ -192,9 +198,24 @@ def drive(
         return _with_warnings(found, _dismiss(heard))
 
 
+def _checked(callbacks: object) -> list[Callback]:
+    """Return the callbacks as a list, or refuse what cannot be called with an optimiser and a trial."""
+    found: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) and not callable(callbacks) else [callbacks]
+    for callback in found:
+        if not callable(callback) or isinstance(callback, type):
+            raise InvalidInput(
+                "callbacks must be a function of the optimiser and the trial, an object that can be called so, such as "
+                f"boca.callbacks.Log(), or a list of them; got {callback!r}."
+            )
+    return found
+
+
 def _driven(optimizer: Optimizer, driver: Driver, judge: _Judge) -> Result:
     """Run to the end, whatever that is, and return what was found."""
     try:
+        if judge.has_enough():
+            log.info("Nothing is run: stop returned true for the results that are there.")
+            driver.stop()
         driver.run()
     except KeyboardInterrupt:
         if not optimizer.history.complete:
@@ -245,10 +266,19 @@ class _Judge:
         self._stop = stop
         self._raises = raises
         self._error: BaseException | None = None
+        self._has_heard = False  # of a trial
+        self._has_enough = False  # before the first one
+
+    def has_enough(self) -> bool:
+        """Return whether to stop before the first trial, where a study goes on that has results."""
+        history = self._optimizer.history
+        self._has_enough = self._stop is not None and bool(history.finished) and bool(self._stop(history))
+        return self._has_enough
 
     def __call__(self, trial: Trial, error: BaseException | None) -> bool:
         """Return whether to stop."""
         self._error = error
+        self._has_heard = True
         for callback in self._callbacks:
             callback(self._optimizer, trial)
         if self._raises and trial.state == "failed":
@@ -261,7 +291,14 @@ class _Judge:
         failed = hopeless(self._optimizer.storage.read().history, at_least=at_least)
         if failed:
             what = f"failed on every one of {len(failed)} trials, the last time"
-            raise ObjectiveFailed(_words(what, failed[-1]), result(self._optimizer)) from self._error
+            words = _words(what, failed[-1])
+            if not self._has_heard:
+                why = "stop returned true for them" if self._has_enough else "the budget does not buy another trial"
+                words += (
+                    f" Nothing was run this time, as {why}. If the objective is mended, give a wider budget with "
+                    "allow_change=True, or another name."
+                )
+            raise ObjectiveFailed(words, result(self._optimizer)) from self._error
 
 
 def hopeless(history: History, *, at_least: int) -> tuple[Trial, ...]:
@@ -283,8 +320,9 @@ def result(optimizer: Optimizer, *warnings: str, interrupted: bool = False) -> R
     optimizer.storage.load_reasons()  # with the result they outlive the storage
     try:
         recommendation = optimizer.recommend()
-    except BocaError as error:  # a recommendation that fails must not cost the results
-        recommendation, warnings = None, (*warnings, f"There is no recommendation: {error}")
+    except Exception as error:  # a recommendation that fails must not cost the results
+        words = str(error) if isinstance(error, BocaError) else repr(error)
+        recommendation, warnings = None, (*warnings, f"There is no recommendation: {words}")
     found = Result(
         x=None if best is None else dict(best.x),
         value=None if best is None else best.value,

@@ -37,7 +37,8 @@ class Trial:
 
     `asked` and `told` number the events of a study in the order in which they happened: a decision rests on the
     results whose `told` is below its `asked`.  `attempt` counts how often it was handed out again after the process
-    that had it died.  `output` is the end of what the evaluation printed, where an executor caught it.
+    that had it died.  `overhead` is the seconds beside its evaluation: of its choice, and of attempts that died.
+    `output` is the end of what the evaluation printed, where an executor caught it.
     """
 
     number: int

@@ -18,6 +18,7 @@ whole, with what it refers to, and one of a module by name.  What it changes the
 from __future__ import annotations
 
 import concurrent.futures
+from numbers import Integral
 from types import ModuleType
 
 from boca.errors import InvalidInput
@@ -35,8 +36,8 @@ def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> E
         raise InvalidInput(f"objective must be a function of x and z; got {objective!r}.")
     if executor is None:
         return Inline(objective, takes_fidelity=takes_fidelity)
-    if isinstance(executor, int) and not isinstance(executor, bool):
-        executor = Slots(executor)
+    if isinstance(executor, Integral) and not isinstance(executor, bool):
+        executor = Slots(int(executor))
     if isinstance(executor, Slots):
         return SlotEngine(executor, objective, takes_fidelity=takes_fidelity)
     if isinstance(executor, concurrent.futures.Executor):
