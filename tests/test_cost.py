@@ -89,6 +89,17 @@ def test_fidelities_without_a_ratio_are_assumed_cheaper_away_from_the_target_or_
     assert np.all(price.grid > 0.0)
 
 
+def test_a_target_at_the_low_end_is_assumed_to_be_the_dear_one():
+    """A solver's tolerance: if a looser one looked dearer, none would ever be tried, and nothing ever learned."""
+    fidelity = boca.Space(tol=boca.Float(1e-6, 1e-2, log=True), shift=boca.Float(-1.0, 1.0), N=boca.Int(1, 10))
+    there = {"tol": 1e-6, "shift": -1.0, "N": 10}
+    price = costs(problem(fidelity, target=there), History())
+    for name, value, share in [("tol", 1e-5, 0.1), ("shift", 1.0, math.exp(-1.0)), ("N", 5, 0.5)]:
+        assert price.of({**there, name: value}) == pytest.approx(share, rel=1e-12)
+    one = costs(problem(fidelity, target=there), history([there], [8.0]))
+    assert one.of({**there, "tol": 1e-5}) == pytest.approx(0.8, rel=0.5)
+
+
 def test_without_fidelities_every_query_costs_one():
     alone = boca.Problem(X)
     price = costs(alone, history([{}], [17.0]))
@@ -145,7 +156,7 @@ def test_the_weights_are_those_of_bayesian_linear_regression():
     np.testing.assert_allclose(F[:, 1], [math.log(z["N"] / 10_000) for z in zs], rtol=1e-12)
     np.testing.assert_allclose(F[:, 2], [math.log(z["T"] / 50.0) for z in zs], rtol=1e-12, atol=1e-15)
     m, s = learned._prior(F.shape[1])
-    np.testing.assert_array_equal(m, [0.0, 1.0, 1.0, 0.0, 0.0])  # seconds in proportion to every fidelity
+    np.testing.assert_array_equal(m, [0.0, 1.0, 1.0, 0.0, 0.0, 0.0])  # seconds in proportion to every fidelity
     P, scatter2 = np.diag(s**2), 0.3**2
     for _ in range(3):
         G = F @ P @ F.T + scatter2 * np.eye(12)
@@ -160,7 +171,18 @@ def test_the_weights_are_those_of_bayesian_linear_regression():
         away = f - learned._features([learned.problem.target])[0]
         deviation = math.sqrt(min(f @ S @ f, away @ S @ away) + scatter2)
         assert learned.pessimistic(z) == pytest.approx(math.exp(f @ w + 1.2816 * deviation), rel=1e-8)
-    assert learned.target == pytest.approx(math.exp(w[0]), rel=1e-8)
+    assert learned.target == pytest.approx(math.exp(w[0] + w[-1]), rel=1e-8)  # a level of its own
+
+
+def test_what_was_measured_at_the_target_counts_there():
+    """Cubes with a constant share, which no power law follows: a curve through many cheap results would miss them."""
+    sizes = boca.Space(N=boca.Int(10, 10_000, log=True))
+    zs = [{"N": n} for n in (10, 12, 15, 20, 30, 50, 80, 150, 400, 1_000)]
+    there = {"N": 10_000}
+    took = [0.002 + 10.0 * (z["N"] / 10_000) ** 3 for z in [*zs, there]]
+    guessed, measured = (costs(problem(sizes), history(*some)) for some in ((zs, took[:-1]), ([*zs, there], took)))
+    assert guessed.target < 1.0
+    assert 5.0 < measured.target < 20.0
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.3, 0.8])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, replace
 
@@ -492,6 +494,15 @@ def test_trials_that_are_out_count_towards_the_start():
     assert math.fsum(t.cost for t in opt.history if t.why["phase"] == "start") <= 3.0 * (1 + 1e-9)
 
 
+def test_the_start_of_the_paper_asks_for_nothing_beyond_an_inner_target():
+    problem = Problem(SPACE, Space(n=Int(1, 100)), cost=lambda z: z["n"], target={"n": 10})
+    for seed in range(3):
+        opt = optimizer(problem, targets(20), strategy=Boca.paper(maximizer="sobol"), seed=seed)
+        run(opt)
+        assert len(opt.history) >= 10
+        assert all(trial.z["n"] <= 10 for trial in opt.history)
+
+
 def test_a_study_without_a_budget_goes_from_the_start_to_the_model():
     opt = Optimizer(PROBLEM, budget=None, strategy=Boca(), seed=0)
     for _ in range(25):
@@ -537,6 +548,35 @@ def test_a_declared_cost_is_never_overshot(base, slope, power, amount, in_target
             else:
                 opt.tell(out, float(rng.standard_normal()))
     assert opt.budget.spent + opt.budget.reserved <= total * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("fidelities", [1, 2])
+def test_a_target_that_turns_out_far_dearer_than_it_looked_is_bought_once_all_the_same(fidelities, seed):
+    """Cubes: cheap results let ten targets look like less than what is spent before the first of them is run."""
+    names = ["n", "m"][:fidelities]
+    plane = Space(a=Float(0, 1), b=Float(-1, 1))
+    problem = Problem(plane, Space({name: Int(10, 10_000, log=True) for name in names}))
+    opt = optimizer(problem, targets(10), strategy=Boca(), seed=seed)
+    while (trial := opt.ask()) is not None:
+        share = math.prod(trial.z[name] / 10_000 for name in names)
+        opt.tell(trial, -((trial.x["a"] - 0.3) ** 2) - trial.x["b"] ** 2, seconds=10.0 * share**3)
+    assert opt.best is not None
+    assert opt.spent > 10.0
+
+
+def test_what_has_to_be_imported_first_is_no_time_to_choose():
+    script = """
+import sys, time, boca
+opt = boca.Optimizer(boca.Problem(boca.Space(a=boca.Float(0, 1))), budget=boca.seconds(9), seed=0)
+clock, loaded = time.perf_counter, []
+time.perf_counter = lambda: loaded.append("scipy.stats" in sys.modules) or clock()
+assert "scipy" not in sys.modules
+opt.ask()
+print(loaded[0])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 def test_a_sum_of_floats_does_not_lose_a_trial_to_rounding():

@@ -78,9 +78,23 @@ class Books:
             return math.fsum(self.seconds.of(t.z) for t in running)
         return math.fsum(self.worth(t) for t in running)
 
-    @property
+    @cached_property
     def total(self) -> float:
-        return math.inf if self.capital is None else self._worth(self.capital)
+        """What there is of the capital: in targets of a learned cost, at least one more until the first was run.
+
+        Cheap results may have let a target look far cheaper than it is, and what is spent worth many of them.
+        """
+        if self.capital is None:
+            return math.inf
+        total = self._worth(self.capital)
+        if self.capital.unit == "targets" and not self.is_exact and self._is_target_untried:
+            one_more = min(self.capital.amount, 1.0) * self.costs.target
+            total = max(total, self.spent + (self.reserved or 0.0) + one_more)
+        return total
+
+    @cached_property
+    def _is_target_untried(self) -> bool:
+        return not any(self.problem.is_target(trial.z) for trial in self.history)
 
     def _worth(self, capital: Capital) -> float:
         return capital.amount * (self.costs.target if capital.unit == "targets" else 1.0)
@@ -177,7 +191,7 @@ class Books:
         if self._is_unmeasured:
             took = math.fsum(_took(t) for t in self.history.finished if not t.added)
             return took < self.capital.amount and len(self.history.running) < _BLIND
-        is_first = self.problem.is_target(z) and not any(self.problem.is_target(t.z) for t in self.history)
+        is_first = self.problem.is_target(z) and self._is_target_untried
         if self.counts_seconds:
             assert self.seconds is not None
             return (self.seconds.of(z) if is_first else self.seconds.pessimistic(z)) <= self.left

@@ -1,10 +1,14 @@
 """What a query at z costs: as the user declared it, or learned from how long trials took.
 
-A learned cost is log-linear in the logs of the fidelities, with exponents near one a priori, and a little curvature:
+A learned cost is log-linear in the logs of the fidelities, with exponents around one a priori (around minus one
+where the target is the low end), and some curvature:
 
-    log seconds(z) = w_0 + sum_i w_i s_i + sum_i v_i s_i^2 / S_i + noise,   s_i = log(z_i / target_i), S_i = max |s_i|
+    log seconds(z) = w_0 + sum_i w_i s_i + sum_i v_i s_i^2 / S_i + u [z = z*] + noise
+    s_i = log(z_i / z*_i), S_i = max |s_i|
 
-fitted by Bayesian linear regression, so that two results already give an estimate and a pessimistic quantile.
+The target has a level of its own: a budget is so many times its cost, and a curve through cheap results that misses it
+would end a study early, whatever was measured there.  All is fitted by Bayesian linear regression, so that
+two results already give an estimate and a pessimistic quantile.
 """
 
 from __future__ import annotations
@@ -21,9 +25,9 @@ from boca.problem import Problem
 from boca.space import Choice, FloatArray
 from boca.trial import History, Trial
 
-_SLOPE = 0.25  # prior deviation of an exponent around 1
-_FREE_SLOPE = 1.0  # of a slope around 1 where there is no logarithm, and of an option's level around one half
-_CURVATURE = 0.25  # of the squares: a constant share of the time bends the line a little
+_SLOPE = 1.0  # prior deviation of an exponent, and of an option's level around one half: cubes are not rare
+_DECLARED_SLOPE = 0.25  # of the exponent of a declared cost
+_CURVATURE = 0.5  # of the squares: a constant share of the time bends the line
 _LEVEL = 10.0  # prior deviation of the level, in e-folds around one second
 _SCATTER = 0.3  # expected deviation of log seconds, worth _SCATTER_WEIGHT results
 _SCATTER_WEIGHT = 4.0
@@ -148,7 +152,7 @@ class Learned:
         return w, S, scatter2
 
     def _features(self, zs: Sequence[Mapping[str, Any]]) -> FloatArray:  # (n, q)
-        """Return one, then every fidelity's position against the target, then its square."""
+        """Return one, every fidelity's position against the target, its square, options, and whether z is that."""
         if self.problem.has_declared_cost:  # the user's cost is the best feature there is
             column = [math.log(self.problem.cost(z) / self.problem.target_cost) for z in zs]
             return np.column_stack([np.ones(len(zs)), column])
@@ -161,18 +165,18 @@ class Learned:
             for option in parameter.choices
             if option != self.problem.target[name]
         ]
-        return np.column_stack([np.ones(len(zs)), *linear, *squares, *indicator])
+        at_target = [float(self.problem.is_target(z)) for z in zs]
+        return np.column_stack([np.ones(len(zs)), *linear, *squares, *indicator, at_target])
 
     def _prior(self, size: int) -> tuple[FloatArray, FloatArray]:
-        mean, deviation = np.zeros(size), np.full(size, _FREE_SLOPE)
+        mean, deviation = np.zeros(size), np.full(size, _SLOPE)
         deviation[0] = _LEVEL
         if self.problem.has_declared_cost:
-            mean[1], deviation[1] = 1.0, _SLOPE
+            mean[1], deviation[1] = 1.0, _DECLARED_SLOPE
             return mean, deviation
         k = len(self._numeric)
-        mean[1 : 1 + k] = 1.0
-        mean[1 + 2 * k :] = math.log(0.5)
-        deviation[1 : 1 + k] = [_SLOPE if self._is_logarithmic(name) else _FREE_SLOPE for name in self._numeric]
+        mean[1 : 1 + k] = [self.problem.dearer_towards(name) for name in self._numeric]
+        mean[1 + 2 * k : -1] = math.log(0.5)
         deviation[1 + k : 1 + 2 * k] = _CURVATURE
         return mean, deviation
 

@@ -96,17 +96,29 @@ class Problem:
         return number
 
     def assumed_cost(self, z: Mapping[str, Any]) -> float:
-        """Return the product of z_i / target_i: what is cheaper is found out by trying what looks cheaper."""
+        """Return the product of z_i / target_i, of target_i / z_i where the target is the low end of a fidelity.
+
+        What is cheaper is found out by trying what looks cheaper.
+        """
         return math.prod(self._assumed_share(name, z[name]) for name in self.fidelity)
 
     def _assumed_share(self, name: str, value: Any) -> float:
         parameter, target = self.fidelity[name], self._target[name]
         if isinstance(parameter, Choice):
             return 1.0 if value == target else _ASSUMED_OPTION
+        power = self.dearer_towards(name)
         if parameter.low >= 0 and target > 0:
-            return max(float(value / target), _ASSUMED_LEAST)
+            return max(math.pow(value / target, power), _ASSUMED_LEAST)
         u = parameter.to_unit([value, target])  # no ratio without a zero: dearer along the scale
-        return math.exp(float(u[0] - u[1]))
+        return math.exp(power * float(u[0] - u[1]))
+
+    def dearer_towards(self, name: str) -> float:
+        """Return 1 for a fidelity that is taken to cost more the higher it is, -1 where its target is the low end.
+
+        A solver's tolerance is of the second kind.
+        """
+        parameter = self.fidelity[name]
+        return -1.0 if not isinstance(parameter, Choice) and self._target[name] == parameter.low else 1.0
 
     def is_target(self, z: Mapping[str, Any]) -> bool:
         return dict(z) == self._target

@@ -16,9 +16,9 @@ Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or along one scrambled Sobol sequence, which leaves smaller holes."""
 
 Fidelities: TypeAlias = Literal["target", "uniform", "cheap"]
-"""How z is drawn: always the target; anywhere; or "cheap", u^2 among those cheaper than the target until half of the
-share is gone, which buys many points, and with the other half the best of these again at the target, which tells what
-they are worth.  A list instead means a random member of it."""
+"""How z is drawn: always the target; anywhere that costs no more than it; or "cheap", u^2 among those cheaper than the
+target until half of the share is gone, which buys many points, and with the other half the best of these again at the
+target, which tells what they are worth.  A list instead means a random member of it."""
 
 AT_LEAST = 2
 _ATTEMPTS = 100
@@ -138,7 +138,7 @@ def _draw_z(
     if fidelities == "target" or not problem.fidelity:
         return dict(problem.target)
     if fidelities == "uniform":
-        return _unit_to_z(problem, rng.random(len(problem.fidelity)))
+        return _uniform_z(problem, rng, costs)
     cheaper = np.flatnonzero(costs.grid < costs.target)
     if not len(cheaper):
         return dict(problem.target)
@@ -149,6 +149,15 @@ def _draw_z(
             return z
     affordable = [i for i in cheaper if budget.affords(costs.pessimistic(problem.grid[0][i]))]
     return dict(problem.grid[0][int(rng.choice(affordable or cheaper))])
+
+
+def _uniform_z(problem: Problem, rng: np.random.Generator, costs: Costs) -> Point:
+    """Draw any fidelity that costs no more than the target: what lies beyond it is nobody's question."""
+    for _ in range(_ATTEMPTS):
+        z = _unit_to_z(problem, rng.random(len(problem.fidelity)))
+        if costs.of(z) <= costs.target:
+            return z
+    return dict(problem.target)
 
 
 def _is_choice(problem: Problem) -> list[bool]:
