@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import threading
 import time
 
@@ -10,7 +12,7 @@ import pytest
 import boca
 from boca.dashboard import advice
 from boca.dashboard.advice import Advice, Adviser, advise
-from boca.dashboard.watch import Study
+from boca.dashboard.watch import Watched
 from dashboard.conftest import begin, run
 
 KNOWN = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.3, 1.0], "h_z": [1.0, 1.0]}
@@ -119,11 +121,46 @@ def test_it_comes_from_a_process_of_its_own(url, page_of):
     study = run(begin(url), 4)
     page = page_of(url)
     shown = page.watcher.world.studies["bowl"]
-    assert isinstance(shown, Study)
+    assert isinstance(shown, Watched)
     found = Adviser(page.watcher)._in_a_process(shown)
     assert found.words is None
     assert found.told == shown.told
     assert found.point == as_point(study.recommend())
+
+
+def test_what_lies_in_the_working_folder_is_not_imported(url, page_of, tmp_path, monkeypatch):
+    run(begin(url), 4)
+    page = page_of(url)
+    (tmp_path / "queue.py").write_text("raise ValueError('of the user')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", ".")])
+    found = Adviser(page.watcher)._in_a_process(page.watcher.world.studies["bowl"])
+    assert found.words is None
+    assert found.point is not None
+
+
+def test_the_process_searches_where_the_server_does(url, page_of, tmp_path, monkeypatch):
+    """As for a server that runs from a checkout: `python -m boca` puts the working folder on its path."""
+    run(begin(url), 4)
+    page = page_of(url)
+    (tmp_path / "queue.py").write_text("raise ValueError('of the user')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    found = Adviser(page.watcher)._in_a_process(page.watcher.world.studies["bowl"])
+    assert "of the user" in found.words
+
+
+def test_an_older_copy_that_was_put_back_is_advised_anew(url, page_of, tmp_path):
+    run(begin(url), 1).storage.close()
+    shutil.copy(tmp_path / "study.db", tmp_path / "old.db")
+    run(begin(url), 2).storage.close()
+    page = page_of(url)
+    with page.client:
+        wait_for(lambda: page.study()["advice"]["is_current"])
+        (tmp_path / "old.db").replace(tmp_path / "study.db")
+        wait_for(lambda: page.study()["counts"]["trials"] == 1)
+        wait_for(lambda: page.study()["advice"]["is_current"])
+    assert len(page.asked) == 2
+    assert page.asked[1] < page.asked[0]
 
 
 def test_a_process_that_takes_too_long_is_ended(url, page_of, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -258,11 +259,22 @@ def test_what_goes_away_is_missed_and_what_comes_back_is_shown(browser, folder):
     finally:
         assert server.stop() == 0
     browser.wait("document.querySelector('#link').textContent === 'no connection'", SOON)
-    begin(url).ask()
+    shutil.copy(folder / "other.db", folder / "old.db")
+    study = begin(url)
+    study.ask()
+    study.storage.close()
     server = Server(url, port)
     try:
         browser.wait("document.querySelector('#about').textContent.includes('3 trials')", 2 * SOON)
         assert browser.text("#link") == "live"
+        assert browser.value("shown.trials.length") == 3
+    finally:
+        assert server.stop() == 0
+    (folder / "old.db").rename(folder / "other.db")  # a backup, put back while nobody looked
+    server = Server(url, port)
+    try:
+        browser.wait("document.querySelector('#about').textContent.includes('2 trials')", 2 * SOON)
+        assert browser.value("shown.trials.length") == 2
     finally:
         assert server.stop() == 0
 

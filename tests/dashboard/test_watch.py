@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sqlite3
 
 import pytest
@@ -93,6 +94,26 @@ def test_a_file_that_was_replaced_is_the_new_one(tmp_path, url, page_of):
     run(begin(url, seed=5), 1)
     page.look()
     assert page.study()["counts"]["trials"] == 1
+
+
+def test_a_backup_that_was_put_back_is_what_is_shown(tmp_path, url, page_of):
+    run(begin(url), 3).storage.close()
+    path = tmp_path / "study.db"
+    path.rename(tmp_path / "old.db")
+    shutil.copy(tmp_path / "old.db", path)
+    run(begin(url), 5).storage.close()
+    page = page_of(url)
+    before = page.study()
+    assert before["counts"]["trials"] == 8
+    (tmp_path / "old.db").replace(path)
+    page.look()
+    after = page.study(key=before["key"], since=before["event"])
+    assert after["counts"]["trials"] == 3
+    assert after["trials"]["number"] == [0, 1, 2]
+    assert after["key"] != before["key"]  # the page begins anew
+    run(begin(url), 1).storage.close()
+    page.look()
+    assert page.study(key=after["key"], since=after["event"])["trials"]["number"] == [3]
 
 
 def test_a_database_that_falls_silent_is_told(url, page_of, monkeypatch):

@@ -1,6 +1,6 @@
 """The recommendation of a study: a model fit, so it is computed in a process of its own, which can be ended.
 
-The process is this module; it reads a storage and a name from its input and writes the recommendation to its output.
+The process runs `main`; it reads a storage and a name from its input and writes the recommendation to its output.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from boca.dashboard.watch import Study, Watcher
+from boca.dashboard.watch import Watched, Watcher
 from boca.plots.study import stored
 from boca.storage.reader import Reader
 
+_PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from boca.dashboard.advice import main; main()"
 _LIMIT = 60.0  # seconds for a recommendation
 _MOST = 4000  # results for a model: its memory grows with their square
 _INTEREST = 10.0  # seconds after which a study that nobody asked for is not being watched
@@ -37,7 +38,7 @@ class Advice:
 class Adviser:
     """A thread that has recommendations computed, one at a time, for the studies that somebody looks at."""
 
-    def __init__(self, watcher: Watcher, *, compute: Callable[[Study], Advice] | None = None) -> None:
+    def __init__(self, watcher: Watcher, *, compute: Callable[[Watched], Advice] | None = None) -> None:
         self._watcher = watcher
         self._compute = compute or self._in_a_process
         self._wanted: dict[str, float] = {}  # name -> when somebody asked last
@@ -62,16 +63,16 @@ class Adviser:
         if self._thread is not None:
             self._thread.join(timeout=10)
 
-    def of(self, study: Study) -> Advice | None:
+    def of(self, study: Watched) -> Advice | None:
         """Return what is known, at once, and note that somebody wants to know; None before the first time."""
         with self._wake:
             self._wanted[study.row.name] = time.monotonic()
             if self._is_due(study):
                 self._wake.notify_all()
-            return self._known.get(study.row.key)
+            return self._known.get(study.key)
 
-    def _is_due(self, study: Study) -> bool:
-        return bool(study.history.complete) and self._tried.get(study.row.key, 0) < study.told
+    def _is_due(self, study: Watched) -> bool:
+        return bool(study.history.complete) and self._tried.get(study.key, 0) < study.told
 
     def _run(self) -> None:
         while (study := self._next()) is not None:
@@ -82,35 +83,35 @@ class Adviser:
                 advice = Advice(study.told, words=f"The model could not be computed: {error}")
             with self._wake:
                 self._rests_until = time.monotonic() + _REST * (time.monotonic() - began)
-                self._known[study.row.key] = advice
-                there = {s.row.key for s in self._watcher.world.studies.values()}
+                self._known[study.key] = advice
+                there = {s.key for s in self._watcher.world.studies.values() if isinstance(s, Watched)}
                 for of_study in (self._known, self._tried):
                     for key in of_study.keys() - there:
                         del of_study[key]
 
-    def _next(self) -> Study | None:
+    def _next(self) -> Watched | None:
         """Wait for a study with a new result that somebody looks at; None when it is time to end."""
         with self._wake:
             while not self._stopped:
                 due = self._due()
                 rest = self._rests_until - time.monotonic()
-                first = [study for study in due if study.row.key not in self._known]  # those do not wait for a rest
+                first = [study for study in due if study.key not in self._known]  # those do not wait for a rest
                 if first or (due and rest <= 0):
                     study = (first or due)[0]
-                    self._tried[study.row.key] = study.told
+                    self._tried[study.key] = study.told
                     return study
                 self._wake.wait(timeout=max(rest, 0.05) if due else _INTEREST)
             return None
 
-    def _due(self) -> list[Study]:
+    def _due(self) -> list[Watched]:
         """Return the studies to think about, the one that was asked for last first."""
         late = time.monotonic() - _INTEREST
         self._wanted = {name: when for name, when in self._wanted.items() if when > late}
         named = sorted(self._wanted, key=lambda name: -self._wanted[name])
         studies = (self._watcher.world.studies.get(name) for name in named)
-        return [study for study in studies if isinstance(study, Study) and self._is_due(study)]
+        return [study for study in studies if isinstance(study, Watched) and self._is_due(study)]
 
-    def _in_a_process(self, study: Study) -> Advice:
+    def _in_a_process(self, study: Watched) -> Advice:
         """Have it computed elsewhere; a process that takes too long is ended."""
         task = json.dumps({"url": self._watcher.reader.url, "name": study.row.name})
         quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -118,7 +119,8 @@ class Adviser:
             if self._stopped:
                 return Advice(study.told)
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", __name__],
+                # -P: the folder that the server runs in is not to be searched, unless the server searches it too
+                [sys.executable, "-P", "-c", _PROGRAM, json.dumps(sys.path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -145,7 +147,7 @@ class Adviser:
 # In the process ---------------------------------------------------------------------------------------------------
 
 
-def advise(study: Study) -> Advice:
+def advise(study: Watched) -> Advice:
     """Return the recommendation of a study."""
     if len(study.history.finished) > _MOST:
         return Advice(study.told, words=f"There are more than {_MOST} results, too many for a model beside a page.")
@@ -164,12 +166,8 @@ def main() -> None:
     watcher = Watcher(Reader(task["url"]), only=task["name"])
     watcher.look()
     study = watcher.world.studies.get(task["name"])
-    if isinstance(study, Study):
+    if isinstance(study, Watched):
         advice = advise(study)
     else:
         advice = Advice(0, words=watcher.world.trouble or "The study is not there any more.")
     json.dump({"told": advice.told, "point": advice.point, "words": advice.words}, sys.stdout, allow_nan=False)
-
-
-if __name__ == "__main__":
-    main()

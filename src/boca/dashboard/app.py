@@ -28,7 +28,7 @@ from starlette.routing import Route
 from boca.dashboard import views
 from boca.dashboard.advice import Adviser
 from boca.dashboard.guard import Guard
-from boca.dashboard.watch import Broken, Study, Watcher
+from boca.dashboard.watch import Broken, Watched, Watcher
 from boca.errors import InvalidInput, StorageFailed
 
 _FILES = {
@@ -88,10 +88,10 @@ class _Api:
     def study(self, request: Request) -> Response:
         world = self._watcher.world
         shown = world.studies.get(request.query_params.get("name", ""))
-        if not isinstance(shown, Study):
+        if not isinstance(shown, Watched):
             return self._missing(shown)
         since = _whole(request.query_params.get("since"))
-        if request.query_params.get("key") != shown.row.key or since > shown.event:
+        if request.query_params.get("key") != shown.key or since > shown.event:
             since = 0  # the page knows another study of this name, or another copy of the database
         advice = self._adviser.of(shown)
         trouble = self._watcher.trouble
@@ -100,7 +100,7 @@ class _Api:
 
     def trial(self, request: Request) -> Response:
         shown = self._watcher.world.studies.get(request.query_params.get("name", ""))
-        if not isinstance(shown, Study):
+        if not isinstance(shown, Watched):
             return self._missing(shown)
         number = _whole(request.query_params.get("number"), otherwise=-1)
         if not 0 <= number < len(shown.history):

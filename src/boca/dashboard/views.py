@@ -12,7 +12,7 @@ from typing import Any
 
 from boca.dashboard import money
 from boca.dashboard.advice import Advice
-from boca.dashboard.watch import Broken, Study, World
+from boca.dashboard.watch import Broken, Watched, World
 from boca.space import Choice, Int, Parameter, Point
 from boca.trial import Trial
 
@@ -32,7 +32,7 @@ def listing(world: World, trouble: str | None, place: str) -> dict[str, Any]:
     }
 
 
-def _line(study: Study | Broken) -> dict[str, Any]:
+def _line(study: Watched | Broken) -> dict[str, Any]:
     line: dict[str, Any] = {"name": study.row.name, "created": study.row.created}
     if isinstance(study, Broken):
         return line | {"broken": study.reason}
@@ -46,12 +46,12 @@ def _line(study: Study | Broken) -> dict[str, Any]:
     }
 
 
-def study(shown: Study, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
+def study(shown: Watched, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
     """Return a study with the trials that changed after an event."""
     problem, best = shown.problem, shown.best
     return {
         "name": shown.row.name,
-        "key": shown.row.key,
+        "key": shown.key,
         "event": shown.event,
         "trouble": trouble,
         "created": shown.row.created,
@@ -72,7 +72,7 @@ def study(shown: Study, advice: Advice | None, trouble: str | None, *, since: in
     }
 
 
-def trial(shown: Study, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
+def trial(shown: Watched, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
     """Return one trial with all its reasons and the end of what it printed."""
     output = heavy["output"]
     return {
@@ -89,7 +89,7 @@ def trial(shown: Study, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _counts(study: Study) -> dict[str, int]:
+def _counts(study: Watched) -> dict[str, int]:
     history = study.history
     complete, running = len(history.complete), len(history.running)
     failed = len(history) - complete - running
@@ -123,7 +123,7 @@ def _values(point: Point) -> list[Any]:
     return list(point.values())
 
 
-def _advised(shown: Study, advice: Advice | None) -> dict[str, Any] | None:
+def _advised(shown: Watched, advice: Advice | None) -> dict[str, Any] | None:
     """Return the recommendation and whether results have come since; None before the first result."""
     if not shown.history.complete:
         return None
@@ -132,7 +132,7 @@ def _advised(shown: Study, advice: Advice | None) -> dict[str, Any] | None:
     return {"is_current": advice.told >= shown.told, "point": advice.point, "words": advice.words}
 
 
-def _running(shown: Study, trial: Trial) -> dict[str, Any]:
+def _running(shown: Watched, trial: Trial) -> dict[str, Any]:
     return _row(trial) | {
         "age": max(time.time() - shown.began[trial.number], 0.0),
         "is_overdue": trial.number in shown.overdue,
@@ -154,7 +154,7 @@ def _row(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _columns(shown: Study, since: int) -> dict[str, Sequence[Any]]:
+def _columns(shown: Watched, since: int) -> dict[str, Sequence[Any]]:
     changed = [t for t, event in zip(shown.history, shown.events, strict=True) if event > since]
     return {
         "number": [t.number for t in changed],

@@ -26,7 +26,7 @@ EVERY = 0.5  # seconds between two looks: with a page that asks every second, ne
 
 
 @dataclass(frozen=True)
-class Study:
+class Watched:
     """A study as it was read last."""
 
     row: Row
@@ -39,7 +39,13 @@ class Study:
     queued: int = 0
     began: Mapping[int, float] = field(default_factory=dict)  # of running trials
     overdue: frozenset[int] = frozenset()  # running trials whose holder has not been heard of in time
+    restored: int = 0  # how often a copy with less in it took its place
     version: int = 0
+
+    @property
+    def key(self) -> str:
+        """What tells this study from another one of its name, and from a copy that was put in its place."""
+        return f"{self.row.key}-{self.restored}"
 
     @cached_property
     def told(self) -> int:
@@ -68,7 +74,7 @@ class Broken:
 class World:
     """All studies at one moment, or rather at the last one at which the database could be read."""
 
-    studies: Mapping[str, Study | Broken] = field(default_factory=dict)  # by name
+    studies: Mapping[str, Watched | Broken] = field(default_factory=dict)  # by name
     trouble: str | None = None
     version: int = 0
 
@@ -126,7 +132,7 @@ class Watcher:
         self._versions += 1
         return self._versions
 
-    def _studies(self, connection: sa.Connection) -> dict[str, Study | Broken]:
+    def _studies(self, connection: sa.Connection) -> dict[str, Watched | Broken]:
         queues = self.reader.queues(connection)
         return {
             row.name: self._study(connection, row, queues.get(row.id, 0))
@@ -134,14 +140,16 @@ class Watcher:
             if self._only in (None, row.name)
         }
 
-    def _study(self, connection: sa.Connection, row: Row, queued: int) -> Study | Broken:
+    def _study(self, connection: sa.Connection, row: Row, queued: int) -> Watched | Broken:
         known = self.world.studies.get(row.name)
         if isinstance(known, Broken) and known.row == row:
             return known
         try:
             with understood(row.name):
-                if not isinstance(known, Study) or known.row.key != row.key:
+                if not isinstance(known, Watched) or known.row.key != row.key:
                     known = self._begun(row)
+                elif row.event < known.event:  # a backup was put back: what it does not have is gone
+                    known = replace(self._begun(row), restored=known.restored + 1)
                 elif known.row.spec != row.spec:  # a wider budget
                     new = self._begun(row)
                     known = replace(
@@ -151,11 +159,11 @@ class Watcher:
         except Damaged as error:
             return Broken(row, str(error), self._next())
 
-    def _begun(self, row: Row) -> Study:
+    def _begun(self, row: Row) -> Watched:
         stored = Stored(row, History())
-        return Study(row, stored.spec, stored.problem, specs.capital_of(stored.spec), version=self._next())
+        return Watched(row, stored.spec, stored.problem, specs.capital_of(stored.spec), version=self._next())
 
-    def _refreshed(self, connection: sa.Connection, known: Study, row: Row, queued: int) -> Study:
+    def _refreshed(self, connection: sa.Connection, known: Watched, row: Row, queued: int) -> Watched:
         """Return the study with what changed since; itself where nothing did."""
         trials, events, event = list(known.history), list(known.events), known.event
         changed = self.reader.changed(connection, row, event) if row.event > event else []

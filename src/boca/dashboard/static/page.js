@@ -131,7 +131,8 @@ function forget(name) {
 }
 
 function take(data) {
-  if (data.key !== shown.key) shown.trials = [];
+  const isAnother = data.key !== shown.key || data.event < shown.event; // a backup may have been put in its place
+  if (isAnother) shown.trials = [];
   const { number, state, value, told, paid, at_target: target, z } = data.trials;
   number.forEach((n, i) => {
     shown.trials[n] = {
@@ -139,7 +140,7 @@ function take(data) {
     };
   });
   for (const [n, paidNow] of data.repriced) shown.trials[n].paid = paidNow;
-  const isNew = number.length > 0 || data.key !== shown.key;
+  const isNew = number.length > 0 || isAnother;
   shown.key = data.key;
   shown.event = data.event;
   shown.data = data;
