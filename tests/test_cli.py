@@ -11,12 +11,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 import boca
 from boca.cli import app, main
+from boca.storage import Lease, Owner
 
 STUDY = """
 name = "bowl"
@@ -264,6 +266,42 @@ def test_failed_trials_and_those_that_are_out_are_tried_at_the_next_run(folder):
     status, words = said("retry", "bowl.db", "bowl", out.number)
     assert status == 2
     assert "must have failed or still be out" in words
+
+
+def test_a_trial_that_a_driver_has_is_left_alone(folder):
+    opt, lease = stored(), Lease()
+    mine, failed = opt.ask(lease=lease), opt.ask()
+    opt.fail(failed, "a full disk")
+    assert said("retry", "bowl.db", "bowl", 0) == (0, "Trial 0 is left alone: a driver has it.\n")
+    assert said("retry", "bowl.db", "bowl", 0, 1) == (
+        0,
+        "Trial 0 is left alone: a driver has it.\n1 trial will be tried at the next run.\n",
+    )
+    assert opt.retake(lease) == opt.retake(Lease()) == []
+    assert opt.tell(mine, 1.0).attempt == 0
+
+
+def test_a_trial_whose_attempts_are_used_up_is_tried_all_the_same(folder):
+    opt = stored()
+    opt.ask(lease=Lease(owner=replace(Owner.me(), started="in another life")))
+    assert said("retry", "bowl.db", "bowl", 0) == (0, "1 trial will be tried at the next run.\n")
+    (folder / "study.toml").write_text(f"max_retries = 0\n{STUDY}")
+    assert command("run", "study.toml").returncode == 0
+    assert stored().history[0].state == "complete"
+
+
+def test_to_try_again_what_the_budget_does_not_buy_is_said_so(folder):
+    opt = stored()
+    for trial in opt.ask(4):
+        opt.fail(trial, "a bug")
+    assert said("retry", "bowl.db", "bowl") == (
+        0,
+        "4 trials will be tried at the next run.\nBut the budget buys 0 of the 4 that failed: 0 of 40 is left. "
+        "Give a wider one, and boca run --allow-change.\n",
+    )
+    (folder / "study.toml").write_text(STUDY.replace("targets = 4", "targets = 6"))
+    assert command("run", "study.toml", "--allow-change").returncode == 0
+    assert [t.phase for t in stored().history[4:]] == ["queued"] * 2
 
 
 def test_what_failed_is_tried_once_however_often_it_is_asked_for(folder):

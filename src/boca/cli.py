@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -21,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import boca
-from boca import exchange
+from boca import exchange, spec
 from boca.bench.command import app as bench
 from boca.errors import BocaError, InvalidInput, ObjectiveFailed, StorageFailed
 from boca.problems import data
@@ -252,7 +253,8 @@ def retry(
 ) -> None:
     """Have failed trials tried again, as new ones, and trials that nobody works on any more, at the next run.
 
-    A point that has succeeded since, waits for its turn or is out already is left alone.
+    A point that has succeeded since, waits for its turn or is out already is left alone, and so is a trial whose driver
+    is not known to be dead.
     """
     with closing(_open(url)) as database:
         study = database.study(name)
@@ -261,15 +263,35 @@ def retry(
         failed, out = _untried(now, chosen), [trial for trial in chosen if trial.state == "running"]
         for trial in failed:
             study.enqueue(trial.x, trial.z)
-        for trial in out:
-            study.abandon(trial)
-    count = len(failed) + len(out)
+        held = [trial for trial in out if not study.abandon(trial)]
+    count = len(failed) + len(out) - len(held)
+    for trial in held:
+        print(f"Trial {trial.number} is left alone: a driver has it.")
     if count:
         print(f"{count} trial{'' if count == 1 else 's'} will be tried at the next run.")
-    elif chosen:
+        _print_what_is_affordable(_look(url, name), now.history, failed)
+    elif len(chosen) > len(held):
         print("Nothing is left to try: what failed has succeeded since, waits for its turn or is out.")
-    else:
+    elif not chosen:
         print("Nothing is left to try: no trial failed.")
+
+
+def _print_what_is_affordable(study: Stored, history: History, again: Sequence[Trial]) -> None:
+    """Say so where the budget does not buy so many new trials and that can be known, as their cost was declared."""
+    from boca.books import Books
+
+    books = Books(study.problem, history, spec.capital_of(study.spec))
+    if not books.is_exact or not math.isfinite(books.total):
+        return
+    left, bought = books.left + 1e-12 * books.total, 0
+    for trial in again:
+        if trial.cost <= left:
+            left, bought = left - trial.cost, bought + 1
+    if bought < len(again):
+        print(
+            f"But the budget buys {bought} of the {len(again)} that failed: {max(books.left, 0.0):.6g} of "
+            f"{books.total:.6g} is left. Give a wider one, and boca run --allow-change."
+        )
 
 
 def _to_retry(history: History, numbers: Sequence[int] | None) -> list[Trial]:
