@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,10 @@ from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
 from boca.surrogate import Surrogate
 from boca.trial import History, Suggestion
 
+Turn: TypeAlias = Literal["aim", "log_ei", "log_noisy_ei", "ucb_alone"]
+"""What chooses x at the target: what asked for the query, improvement over the best mean or over draws, or a doubt."""
+
+TURNS: tuple[Turn, ...] = ("log_ei", "aim", "log_noisy_ei", "ucb_alone")  # of queries at the target, one after another
 _FEW, _MANY = 8, 128  # fidelities examined at first, and at most at a time: the cheapest are mostly the answer
 _WINDOW = 20  # iterations between two updates of c
 _C_RANGE = (0.1, 20.0)
@@ -163,10 +167,11 @@ class Boca:
         u, z, stands_in = free_or_stand_in(problem, history, ranked, decision.fidelity)
         if self._is_last(problem, history, budget, price, z):
             return self._final(problem, history, rng)
-        if self.improve_at_target and problem.is_target(z) and decision.target_queries % 2 == 0:
-            return self._improve(decision, model, rng, u, stands_in=stands_in)
-        if decision.may_doubt and problem.is_target(z) and decision.target_queries % 4 == 3:
+        turn = decision.turn(decision.target_queries) if problem.is_target(z) else "aim"
+        if turn == "ucb_alone":
             return self._doubt(decision, model, rng, u, stands_in=stands_in)
+        if turn != "aim":
+            return self._improve(decision, model, rng, u, stands_in=stands_in, over_draws=turn == "log_noisy_ei")
         reason = STAND_IN if stands_in else decision.sentence(z)
         return Suggestion(problem.space.from_unit(u), z, decision.why(u, z, reason=reason))
 
@@ -196,17 +201,23 @@ class Boca:
         return budget.left - price.pessimistic(z) < least
 
     def _improve(
-        self, decision: Decision, model: Model, rng: np.random.Generator, asked_at: FloatArray, *, stands_in: bool
+        self,
+        decision: Decision,
+        model: Model,
+        rng: np.random.Generator,
+        asked_at: FloatArray,
+        *,
+        stands_in: bool,
+        over_draws: bool,
     ) -> Suggestion:
         """Use the target query that the bound asked for where an improvement is likeliest."""
         queried = _queried_at_target(decision.problem, decision.history, model)
-        is_drawn = self.improve_on_draws and decision.target_queries % 4 == 2
-        promise = _over_draws(model, queried, rng) if is_drawn else _over_best(model, queried)
+        promise = _over_draws(model, queried, rng) if over_draws else _over_best(model, queried)
         unshrunk = Decision(self, decision.problem, decision.history, decision.price, model)
         u, z, is_elsewhere = self._at_target(decision, promise, rng)
         reason = STAND_IN if stands_in or is_elsewhere else decision.sentence_of_improvement()
         why = unshrunk.why(u, z, reason=reason)
-        why |= decision.asked(asked_at, acquisition="log_noisy_ei" if is_drawn else "log_ei")
+        why |= decision.asked(asked_at, acquisition="log_noisy_ei" if over_draws else "log_ei")
         return Suggestion(decision.problem.space.from_unit(u), z, why)
 
     def _doubt(
@@ -275,11 +286,10 @@ class Decision:
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
         self.may_doubt = strategy.doubt_fidelities and strategy.hyperparameters is None and self._are_there_two_sides()
-        turn = self.t
+        aims = self.t
         if strategy.improve_at_target and self.target_queries >= _MOSTLY * len(at_target):
-            # improvement takes every other one, and doubts every fourth: the rest take turns
-            turn -= (self.target_queries + 1) // 2 + (self.target_queries // 4 if self.may_doubt else 0)
-        is_turn = strategy.learn_maximum and strategy.hyperparameters is None and turn % 2 == 0
+            aims -= sum(self.turn(k) != "aim" for k in range(self.target_queries))  # the rest take turns
+        is_turn = strategy.learn_maximum and strategy.hyperparameters is None and aims % 2 == 0
         self.aim: Literal["ucb", "max_value"] = "max_value" if is_turn else "ucb"
         self.c = adapted_c(strategy.first_c, at_target)
         self.beta = (
@@ -289,6 +299,15 @@ class Decision:
         self.xi = information_gap(k, own, star)  # (m,)
         self.least_gap = float(np.max(self.xi)) / math.sqrt(self.beta)
         self.gamma = fidelity_threshold(model.kappa0, self.xi, price.grid / price.target, q=1.0 / (p + d + 2))
+
+    def turn(self, k: int) -> Turn:
+        """Return what chooses x for query k at the target."""
+        turn = TURNS[k % len(TURNS)]
+        if turn == "ucb_alone":
+            return turn if self.may_doubt else "aim"
+        if turn == "aim" or not self.strategy.improve_at_target:
+            return "aim"
+        return turn if self.strategy.improve_on_draws else "log_ei"
 
     def _are_there_two_sides(self) -> bool:
         """Whether results away from the target have a say, and there are some at it to hold against them."""
