@@ -46,6 +46,9 @@ def test_the_target_of_a_choice_must_be_given():
 @pytest.mark.parametrize(
     ("target", "message"),
     [
+        (100, r"target must map names of fidelities to values; got 100"),
+        (0, r"target must map names of fidelities to values; got 0"),
+        ([15000, 100], r"target must map names of fidelities to values; got \[15000, 100\]"),
         ({"N": 15001}, r"target\['N'\] must lie in \[5000, 15000\]; got 15001"),
         ({"N": 6000.5}, r"target\['N'\] must be an integer"),
         ({"N": math.nan}, r"target\['N'\]"),

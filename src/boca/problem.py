@@ -56,7 +56,7 @@ class Problem:
         self.space = space
         self.fidelity = fidelity
         self.direction: Direction = direction
-        self._target = _target(fidelity, target or {})
+        self._target = _target(fidelity, {} if target is None else target)
         self._cost = cost
         if cost is not None:  # say at once what would otherwise fail in the middle of a study
             _ = self.target_cost, self.grid_costs
@@ -140,6 +140,8 @@ class Problem:
 
 
 def _target(fidelity: Space, given: Mapping[str, Any]) -> Point:
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"target must map names of fidelities to values; got {given!r}.")
     unknown = [name for name in given if name not in fidelity]
     if unknown:
         raise InvalidInput(f"target may only name fidelities {list(fidelity)}; got {unknown}.")

@@ -40,6 +40,7 @@ def in_seconds(seed): return make(seed, budget=boca.seconds(0.2), optimum=None, 
 def measured(seed): return make(seed, cost=None)
 def measured_in_seconds(seed): return make(seed, budget=boca.seconds(0.2), cost=None)
 def no_benchmark(seed): return 3
+def two_at_once(x, z): return 3
 nothing = 3
 
 instance = boca.GPUCB(maximizer="sobol")

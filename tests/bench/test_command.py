@@ -197,6 +197,33 @@ def test_a_run_fills_its_directory_and_tables_and_figures_show_it(said: Any, toy
     assert all(path.stat().st_size > 1000 for path in paths)
 
 
+def test_results_and_pictures_need_a_directory(said: Any, toy: Any, make_record: Make, tmp_path: Path) -> None:
+    file, runs = tmp_path / "file", tmp_path / "runs"
+    file.write_text("mine")
+    runs.mkdir()
+    records.append(records.path_of(runs, "branin", "boca"), make_record([1.0], [0.5]))
+    chosen = ("--problem", f"{toy.__name__}:make", "--method", "random", "--seeds", 1)
+    for arguments in (("run", *chosen), ("figures", runs)):
+        for out in (file, file / "below"):
+            status, _, errors = said("bench", *arguments, "--out", out)
+            assert status == 2
+            assert f"--out must be a directory, or a place for one; {out}: " in errors
+            assert "Traceback" not in errors
+    assert file.read_text() == "mine"
+
+
+def test_what_is_no_problem_is_told_in_a_sentence(said: Any, toy: Any, tmp_path: Path) -> None:
+    (tmp_path / "module" / "broken_problem.py").write_text("1 / 0")
+    for problem, words in (
+        (f"{toy.__name__}:two_at_once", "must be a Benchmark or a function from a seed to one"),
+        ("broken_problem:make", "cannot be imported: it raised ZeroDivisionError"),
+    ):
+        status, _, errors = said("bench", "run", "--problem", problem, "--method", "random", "--out", tmp_path / "out")
+        assert status == 2
+        assert words in errors
+        assert "Traceback" not in errors
+
+
 def test_figures_of_some_problems_and_methods(said: Any, make_record: Make, tmp_path: Path) -> None:
     for problem, method in (("branin", "boca"), ("branin", "random"), ("currin", "boca")):
         made = make_record([1.0, 2.0], [-2.0, -1.0], problem=problem, method=method)

@@ -90,6 +90,10 @@ def test_a_method_that_is_none(toy: Any, name: str, message: str) -> None:
         ("toy:nothing", "must be a Benchmark"),
         ("toy:no_benchmark", "must return a Benchmark"),
         ("toy:measured", "same capital"),
+        (
+            "toy:two_at_once",
+            r"a function from a seed to one; with the seed 0 it raised TypeError\(.*missing 1 required",
+        ),
     ],
 )
 def test_a_problem_that_cannot_be_compared(toy: Any, name: str, message: str) -> None:

@@ -370,6 +370,8 @@ def test_an_observation_is_the_value_plus_one_normal_number():
     noise = math.sqrt(0.5) * np.random.default_rng(3).standard_normal()
     assert bench.observe(x, z, np.random.default_rng(3)) == bench.value(x, z) + noise
     assert bench.observe(x, None, np.random.default_rng(3)) == bench.value(x) + noise
+    with pytest.raises(InvalidInput, match="rng must be a Generator; got None"):
+        bench.observe(x, z, None)
 
 
 # --- draws from the process ---------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def write(runs: Runs, directory: Path) -> list[Path]:
         "regret": {problem: by_method for problem, by_method in runs.items() if has_optimum(by_method)},
         "value": {problem: by_method for problem, by_method in runs.items() if not has_optimum(by_method)},
     }
-    directory.mkdir(parents=True, exist_ok=True)
+    records.make(directory)
     written = []
     for name, group in groups.items():
         if not group:

@@ -17,7 +17,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from boca import problems
-from boca.errors import InvalidInput
+from boca.errors import BocaError, InvalidInput
 from boca.problems import Benchmark
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
 
@@ -80,7 +80,18 @@ def problem(name: str) -> Problem:
     found = _load(name)
     if not (isinstance(found, Benchmark) or callable(found)):
         raise InvalidInput(f"{name} must be a Benchmark or a function from a seed to one; got {found!r}.")
-    return lambda seed: _comparable(name, found if isinstance(found, Benchmark) else found(seed))
+    return lambda seed: _comparable(name, found if isinstance(found, Benchmark) else _made(name, found, seed))
+
+
+def _made(name: str, factory: Callable[[int], Any], seed: int) -> Any:
+    try:
+        return factory(seed)
+    except BocaError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"{name} must be a Benchmark or a function from a seed to one; with the seed {seed} it raised {error!r}."
+        ) from error
 
 
 def _comparable(name: str, benchmark: Any) -> Benchmark:
@@ -101,6 +112,8 @@ def _load(path: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidInput(f"The import path {path!r} leads nowhere: {error}.") from error
+    except (Exception, SystemExit) as error:  # a script that was not meant to be imported may do anything
+        raise InvalidInput(f"The import path {path!r} cannot be imported: it raised {error!r}.") from error
 
 
 def _as_method(path: str, found: Any) -> Method:

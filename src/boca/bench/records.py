@@ -37,6 +37,14 @@ def path_of(directory: Path, problem: str, method: str) -> Path:
     return directory / f"{problem}.{method}.jsonl".replace(":", "-")
 
 
+def make(directory: Path) -> None:
+    """Make a directory, unless it is there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--out must be a directory, or a place for one; {directory}: {error.strerror}.") from error
+
+
 def read(path: Path) -> list[Record]:
     """Return the finished runs in a file."""
     if not path.exists():

@@ -25,7 +25,7 @@ import numpy as np
 
 import boca
 from boca.bench import methods
-from boca.bench.records import Record, append, cut_torn_line, path_of, read
+from boca.bench.records import Record, append, cut_torn_line, make, path_of, read
 from boca.errors import InvalidInput
 from boca.optimizer import Optimizer
 from boca.problems import Benchmark
@@ -175,7 +175,7 @@ def run(
     `jobs=0` runs them in this process, with as many threads as its linear algebra likes; otherwise every worker
     has one thread.  A cell that raises is reported as its traceback and the others go on.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    make(directory)
     left = missing(cells, directory)
     failures = 0
     for cell, outcome in _here(left) if jobs == 0 else _in_workers(left, jobs):

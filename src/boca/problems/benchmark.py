@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from boca.errors import instance_of
 from boca.problem import Capital, Problem
 from boca.space import Point
 
@@ -46,5 +47,6 @@ class Benchmark:
 
         One normal number is taken from `rng` whatever the noise, so that two problems keep in step.
         """
+        instance_of(rng, np.random.Generator, "rng")
         noise = math.sqrt(self.noise_variance) * float(rng.standard_normal())
         return self.value(x, z) + noise
