@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import boca
+from boca import render
 from boca.cli import app, main
 from boca.storage import Lease, Owner
 
@@ -97,6 +99,9 @@ def test_a_study_runs_to_its_end_and_running_it_again_does_nothing(folder):
     first = command("run", "study.toml")
     assert first.returncode == 0, first.stderr
     assert "best at the target: -" in first.stdout
+    assert re.search(
+        r"^recommended: a = 0\.\d+, kind = round: expected .* ± .*; it was run at the target$", first.stdout, re.M
+    )
     assert "4 trials, 40 spent" in first.stdout
     assert first.stderr.count("trial ") == 4
     assert (folder / "bowl.db").exists()
@@ -185,7 +190,7 @@ def test_what_is_stored_can_be_seen(done):
     assert "bowl" in table
     assert json.loads(said("show", "bowl.db", "--json")[1])[0]["trials"] == 5
     _, trials = said("show", "bowl.db", "bowl")
-    for word in ("number", "state", "value", "cost", "kind=", "n=10", "A uniform random point", "brought along"):
+    for word in ("number", "state", "value", "cost", "kind = ", "n = 10", "A uniform random point", "brought along"):
         assert word in trials
     one = json.loads(said("show", "sqlite:///bowl.db", "bowl", "--trial", 2, "--json")[1])
     assert one["number"] == 2
@@ -197,7 +202,7 @@ def test_the_best_is_at_the_target(done):
     status, line = said("best", "bowl.db", "bowl")
     best = stored().best
     assert status == 0
-    assert line.startswith(repr(best.value))
+    assert line == f"{best.value!r} at {render.point(best.x)} (trial {best.number})\n"
     assert json.loads(said("best", "bowl.db", "bowl", "--json")[1])["x"] == best.x
 
 

@@ -26,6 +26,7 @@ from boca import exchange, spec
 from boca.bench.command import app as bench
 from boca.errors import BocaError, InvalidInput, ObjectiveFailed, StorageFailed
 from boca.problems import data
+from boca.render import advice, point
 from boca.run import Result
 from boca.storage import Snapshot
 from boca.storage.location import location
@@ -135,13 +136,10 @@ def _print_result(result: Result) -> None:
     if result.x is None:
         print("Nothing was observed at the target fidelity.")
     else:
-        print(f"best at the target: {result.value:.8g} at {_point(result.x)}")
+        print(f"best at the target: {result.value:.8g} at {point(result.x)}")
     if result.recommendation is not None:
-        advice = result.recommendation
-        tried = "was run" if advice.verified else "was not run"
-        print(
-            f"recommended: {_point(advice.x)}, expected {advice.mean:.6g} ± {advice.std:.2g}; it {tried} at the target"
-        )
+        advised = result.recommendation
+        print(f"recommended: {point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}")
     print(f"{len(result.history)} trials, {result.spent:.6g} spent")
 
 
@@ -185,7 +183,7 @@ def best(url: _Url, name: _Name, as_json: _Json = False) -> None:
     if as_json:
         print(json.dumps(_whole(found), ensure_ascii=False))
     else:
-        print(f"{found.value!r} at {_point(found.x)} (trial {found.number})")
+        print(f"{found.value!r} at {point(found.x)} (trial {found.number})")
 
 
 @app.command()
@@ -370,7 +368,7 @@ def _show_trials(history: History, as_json: bool) -> None:
         print(json.dumps([_whole(trial) for trial in history], ensure_ascii=False))
         return
     heads = ["number", "state", "value", "cost", "x", "z", "why"]
-    rows = [[t.number, t.state, t.value, t.cost, _point(t.x), _point(t.z), _reason(t)] for t in history]
+    rows = [[t.number, t.state, t.value, t.cost, point(t.x), point(t.z), _reason(t)] for t in history]
     _print_table(heads, rows)
 
 
@@ -394,12 +392,6 @@ def _print_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 def _whole(trial: Trial) -> dict[str, Any]:
     return asdict(trial)
-
-
-def _point(point: dict[str, Any]) -> str:
-    return " ".join(
-        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}" for name, value in point.items()
-    )
 
 
 # Data -------------------------------------------------------------------------------------------------------------
