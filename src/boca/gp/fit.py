@@ -13,9 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boca.gp import linalg
 from boca.gp.kernels import FloatArray, Kernel, blocks, lifted, weighted_squares
@@ -204,8 +206,13 @@ def pairs_of(alpha: FloatArray, K_inv: FloatArray, i: int, j: int) -> FloatArray
     """Return rows i to j of G from column i on, zero on the diagonal and below: every pair is there once."""
     G = np.multiply(alpha[i:j, None], alpha[i:])
     G -= K_inv.T[i:j, i:]
-    G[:, : j - i] = np.triu(G[:, : j - i], 1)
+    np.copyto(G[:, : j - i], 0.0, where=_up_to_diagonal(j - i))  # what is there means nothing, and may be no number
     return G
+
+
+@cache
+def _up_to_diagonal(rows: int) -> NDArray[np.bool_]:  # (rows, rows)
+    return np.tri(rows, dtype=bool)
 
 
 Likelihood: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
