@@ -591,7 +591,7 @@ function describe(trial) {
   const parts = [make("h3", "", `Trial ${trial.number} · ${trial.state}`)];
   parts.push(make("p", "note", trial.why.reason ?? ""));
   if (trial.message) parts.push(make("pre", "failed", trial.message));
-  const facts = [["value", trial.value], ["cost", trial.cost], ["seconds", trial.seconds], ["noise", trial.noise], ["seconds to choose", trial.overhead], ["phase", trial.phase]].filter(([, v]) => v !== null);
+  const facts = [["value", trial.value], ["cost", trial.cost], ["seconds", trial.seconds], ["noise", trial.noise], ["seconds beside it", trial.overhead], ["phase", trial.phase]].filter(([, v]) => v !== null);
   if (trial.attempt) facts.push(["attempt", trial.attempt + 1]);
   parts.push(point(facts.map(([name]) => name), facts.map(([, value]) => value)));
   parts.push(make("h2", "", "x"), point(trial.parameters, trial.x));
