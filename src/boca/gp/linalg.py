@@ -47,7 +47,7 @@ class Factor:
     def _single(self) -> NDArray[np.float32]:
         """W in single precision."""
         if self.W is None:
-            raise np.linalg.LinAlgError(f"the kernel matrix is too close to singular ({self.spread:.3g}) for floats")
+            raise np.linalg.LinAlgError("the kernel matrix is too close to singular for single precision")
         return self.W.astype(np.float32, order="F")
 
     def block(self, start: int, end: int) -> Factor:
