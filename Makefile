@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 ORACLE ?= .venv-oracle
 PEERS  ?= .venv-peers
+REPLAY ?= .venv-replay
 BIN    := $(VENV)/bin
 
 # One thread for every linear-algebra library: what is measured and tested is one core.
@@ -16,7 +17,7 @@ export BOCA_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports unit test-slow test-faults docs bench paper overhead scale oracle peers speed clean
+.PHONY: help demo test lint types imports unit test-slow test-faults docs bench paper overhead scale oracle peers speed replay clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -109,6 +110,21 @@ $(PEERS)/.done: pyproject.toml
 speed: $(PEERS)/.done         ## a suggestion of ours beside BoTorch's, with 100, 200 and 500 results (an hour)
 	$(PEERS)/bin/python -m benchmarks.peers.speed
 
+replay: $(VENV)/.dev $(REPLAY)/.done  ## decisions of an old commit, recorded once, made again and compared in every bit (minutes)
+	$(REPLAY)/bin/python -E -m benchmarks.replay.record --out build/replay/studies
+	$(BIN)/python -m benchmarks.replay.compare build/replay/studies --jobs 2
+
+# The old commit beside the working tree, with the same numerical libraries: other ones round differently.
+PINNED := $(shell sed -n 's/^COMMIT = "\(.*\)"/\1/p' benchmarks/replay/__init__.py)
+$(REPLAY)/.done: benchmarks/replay/__init__.py | $(VENV)/.dev
+	rm -rf build/replay $(REPLAY)
+	mkdir -p build/replay/old
+	git archive $(PINNED) | tar -x -C build/replay/old
+	$(BIN)/python -m pip freeze | grep -iE '^(numpy|scipy|sqlalchemy|cloudpickle)==' > build/replay/constraints.txt
+	$(PYTHON) -m venv $(REPLAY)
+	$(REPLAY)/bin/python -m pip install --quiet --constraint build/replay/constraints.txt './build/replay/old[postgres]'
+	@touch $@
+
 clean:           ## remove what make created
-	rm -rf $(VENV) $(ORACLE) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
+	rm -rf $(VENV) $(ORACLE) $(PEERS) $(REPLAY) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
 	  bench-results paper-results peers-results demo.png
