@@ -32,9 +32,9 @@ import scipy  # noqa: E402
 from scipy.linalg.lapack import dpotrf, dpotri  # noqa: E402
 
 import boca  # noqa: E402
-from boca.encoding import Encoding  # noqa: E402
 from boca.gp import fit as gp_fit  # noqa: E402
 from boca.gp.kernels import covariance  # noqa: E402
+from boca.model.encoding import Encoding  # noqa: E402
 
 SIZES = (50, 100, 200, 500, 1000, 2000)
 BOTORCH_RESTARTS, BOTORCH_RAW_SAMPLES = 8, 1024  # as many starts and candidates as ours

@@ -41,10 +41,11 @@ from scipy.linalg.blas import dsyrk, dtrmm, dtrsm  # noqa: E402
 from scipy.linalg.lapack import dlauum, dpotrf, dtrtri  # noqa: E402
 
 import boca  # noqa: E402
-from boca import maximizer, posterior, surrogate  # noqa: E402
 from boca.gp import fit as gp_fit  # noqa: E402
 from boca.gp import linalg  # noqa: E402
 from boca.gp.kernels import Kernel  # noqa: E402
+from boca.model import posterior, surrogate  # noqa: E402
+from boca.search import maximizer  # noqa: E402
 from boca.strategies.boca import Decision  # noqa: E402
 from overhead import Case, _markdown, _ms  # noqa: E402
 

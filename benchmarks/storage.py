@@ -36,8 +36,8 @@ import numpy as np  # noqa: E402
 import sqlalchemy  # noqa: E402
 
 import boca  # noqa: E402
-from boca.storage import Lease, Storage  # noqa: E402
-from boca.storage.sql import Database  # noqa: E402
+from boca.study.storage import Lease, Storage  # noqa: E402
+from boca.study.storage.sql import Database  # noqa: E402
 
 WRITERS = (1, 16)
 FORKS = multiprocessing.get_context("forkserver")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 
 import boca
-from boca.cost import costs
+from boca.accounting.cost import costs
+from boca.domain.trial import barred, point_key, sign
 from boca.strategies.base import first_free, ladder
 from boca.testing import check_strategy
-from boca.trial import barred, point_key, sign
 
 
 @dataclass(frozen=True)

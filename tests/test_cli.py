@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import boca
 from boca import render
 from boca.cli import app, main
-from boca.storage import Lease, Owner
+from boca.study.storage import Lease, Owner
 
 STUDY = """
 name = "bowl"
@@ -78,7 +78,7 @@ def done(folder):
 
 
 def stored():
-    from boca.study import load
+    from boca.studyfile import load
 
     study = load("study.toml")
     return boca.Optimizer(
@@ -162,7 +162,7 @@ def test_a_run_that_was_not_interrupted_exits_with_0_whatever_its_failures_say(f
 
 def test_an_interrupted_run_exits_with_130_also_where_it_found_nothing_at_the_target(folder, monkeypatch):
     found = boca.Result(None, None, None, boca.History(), 0.0, (), interrupted=True)
-    monkeypatch.setattr("boca.run.drive", lambda *given, **settings: found)
+    monkeypatch.setattr("boca.execution.run.drive", lambda *given, **settings: found)
     assert said("run", "study.toml")[0] == 130
 
 

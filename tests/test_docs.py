@@ -17,7 +17,7 @@ import pytest
 import typer
 
 import boca
-import boca.study
+import boca.studyfile
 from boca.cli import app
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ import pytest
 
 import boca
 from boca.bench import methods, records, runner
-from boca.errors import BocaError, InvalidInput
+from boca.domain.errors import BocaError, InvalidInput
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no part of the package
 

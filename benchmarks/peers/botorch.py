@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from benchmarks.peers.versions import version
 
-from boca.errors import InvalidInput
-from boca.problem import Budget, Problem
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput
+from boca.domain.problem import Problem
+from boca.domain.space import Choice, Float, FloatArray, Point, Space
+from boca.domain.trial import History, Suggestion
 from boca.problems import Benchmark
-from boca.space import Choice, Float, FloatArray, Point, Space
-from boca.trial import History, Suggestion
 
 if TYPE_CHECKING:
     from torch import Tensor

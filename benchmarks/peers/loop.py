@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from boca.errors import BocaError
-from boca.problem import Problem
-from boca.space import Point
-from boca.trial import History, Suggestion, Trial
+from boca.domain.errors import BocaError
+from boca.domain.problem import Problem
+from boca.domain.space import Point
+from boca.domain.trial import History, Suggestion, Trial
 
 SEED = "peer_seed"
 

@@ -10,9 +10,10 @@ import numpy as np
 from benchmarks.peers.loop import Memory
 from benchmarks.peers.versions import version
 
-from boca.problem import Budget, Problem
-from boca.space import Choice, Float, Parameter, Point
-from boca.trial import History, Suggestion
+from boca.domain.budget import Budget
+from boca.domain.problem import Problem
+from boca.domain.space import Choice, Float, Parameter, Point
+from boca.domain.trial import History, Suggestion
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from boca import problems
-from boca.problem import CostFunction, Problem, seconds, targets
+from boca.domain.budget import seconds, targets
+from boca.domain.problem import CostFunction, Problem
+from boca.domain.space import Choice, Float, Int, Point, Space
 from boca.problems import Benchmark
-from boca.space import Choice, Float, Int, Point, Space
 
 _CENTRE = (0.27, 0.64)
 _ELSEWHERE = (0.81, 0.14)

@@ -17,10 +17,11 @@ import numpy as np
 from benchmarks.peers.loop import Memory
 from benchmarks.peers.versions import version
 
-from boca.errors import InvalidInput
-from boca.problem import Budget, Problem
-from boca.space import Choice, Float, Parameter, Point
-from boca.trial import History, Suggestion
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput
+from boca.domain.problem import Problem
+from boca.domain.space import Choice, Float, Parameter, Point
+from boca.domain.trial import History, Suggestion
 
 _TRIALS = 10_000  # never reached; SMAC sizes its initial design by it, which is then its default of 10 a variable
 

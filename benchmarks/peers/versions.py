@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from boca.errors import BocaError
+from boca.domain.errors import BocaError
 
 
 def version(package: str) -> str:

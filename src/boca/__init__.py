@@ -7,15 +7,16 @@ result = boca.maximize(objective, space, fidelity, cost=cost, budget=boca.target
 
 from types import ModuleType
 
-from boca.errors import BocaError
-from boca.optimizer import Optimizer
-from boca.problem import Budget, Problem, seconds, targets
-from boca.recommendation import Recommendation
-from boca.run import Result, maximize, minimize
-from boca.space import Choice, Float, Int, Space
+from boca.domain.budget import Budget, seconds, targets
+from boca.domain.errors import BocaError
+from boca.domain.problem import Problem
+from boca.domain.space import Choice, Float, Int, Space
+from boca.domain.trial import History, Suggestion, Trial
+from boca.execution.run import Result, maximize, minimize
+from boca.model.surrogate import Surrogate
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
-from boca.surrogate import Surrogate
-from boca.trial import History, Suggestion, Trial
+from boca.study.optimizer import Optimizer
+from boca.study.recommendation import Recommendation
 
 __version__ = "0.1.0"
 
@@ -50,8 +51,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import what not every program needs when somebody looks at it."""
-    if name in ("callbacks", "executors", "plots", "problems", "report", "testing"):
+    """Import a module that most programs do not need when it is first looked at."""
+    if name in ("callbacks", "errors", "executors", "plots", "problems", "report", "testing"):
         import importlib
 
         return importlib.import_module(f"boca.{name}")

@@ -22,17 +22,17 @@ from rich.console import Console
 from rich.table import Table
 
 import boca
-from boca import exchange, spec
 from boca.bench.command import app as bench
-from boca.errors import BocaError, InvalidInput, ObjectiveFailed, StorageFailed
+from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed, StorageFailed
+from boca.domain.trial import History, Trial, point_key
+from boca.execution.run import Result
 from boca.problems import data
 from boca.render import advice, point
-from boca.run import Result
-from boca.storage import Snapshot
-from boca.storage.location import location
-from boca.storage.reader import Damaged, Reader, Stored, refuse_to_replace
-from boca.storage.sql import Database
-from boca.trial import History, Trial, point_key
+from boca.study import spec, trial_io
+from boca.study.storage import Snapshot
+from boca.study.storage.location import location
+from boca.study.storage.reader import Damaged, Reader, Stored, refuse_to_replace
+from boca.study.storage.sql import Database
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(bench, name="bench")
@@ -101,9 +101,9 @@ def run(
     ] = False,
 ) -> None:
     """Run the study of a file to the end of its budget; run it again to go on after any interruption."""
-    from boca import study as studies
-    from boca.callbacks import Log, Progress
-    from boca.run import drive
+    from boca import studyfile as studies
+    from boca.execution.callbacks import Log, Progress
+    from boca.execution.run import drive
 
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     study = studies.load(file)
@@ -196,7 +196,7 @@ def export(
     """Write the trials of a study as CSV or JSON lines."""
     if out is not None:
         refuse_to_replace(out, "--out")
-    text = exchange.text(_look(url, name).history, format)  # type: ignore[arg-type]
+    text = trial_io.text(_look(url, name).history, format)  # type: ignore[arg-type]
     if out is None:
         sys.stdout.write(text)
         return
@@ -276,7 +276,7 @@ def retry(
 
 def _print_what_is_affordable(study: Stored, history: History, again: Sequence[Trial]) -> None:
     """Say so where the budget does not buy so many new trials and that can be known, as their cost was declared."""
-    from boca.books import Books
+    from boca.accounting.ledger import Books
 
     books = Books(study.problem, history, spec.capital_of(study.spec))
     if not books.is_exact or not math.isfinite(books.total):

@@ -1,14 +1,18 @@
 """Trials and results as small pieces of HTML, for notebooks and reports.
 
 Everything that comes from outside is escaped here.  Nothing has a colour of its own, so that it can be read on a light
-and on a dark page.  This module imports nothing of the package: the objects that it shows call it.
+and on a dark page.  The objects that it shows call it; it imports none of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from boca.domain.trial import Trial
+    from boca.execution.run import Result
 
 ROWS = 20  # of a history; longer ones are cut in the middle
 COLUMNS = 12  # of parameters and fidelities together
@@ -19,55 +23,6 @@ _CELL = (
     "text-align:left;padding:0.15em 0.7em 0.15em 0;vertical-align:top;border-bottom:1px solid rgba(128,128,128,0.35)"
 )
 _DIM = "opacity:0.75"
-
-
-class _Trial(Protocol):
-    @property
-    def number(self) -> int: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def x(self) -> Mapping[str, Any]: ...
-    @property
-    def z(self) -> Mapping[str, Any]: ...
-    @property
-    def cost(self) -> float: ...
-    @property
-    def why(self) -> Mapping[str, Any]: ...
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def seconds(self) -> float | None: ...
-    @property
-    def reason(self) -> str | None: ...
-    @property
-    def phase(self) -> str: ...
-
-
-class _Recommendation(Protocol):
-    @property
-    def x(self) -> Mapping[str, Any]: ...
-    @property
-    def mean(self) -> float: ...
-    @property
-    def std(self) -> float: ...
-    @property
-    def verified(self) -> bool: ...
-
-
-class _Result(Protocol):
-    @property
-    def x(self) -> Mapping[str, Any] | None: ...
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def recommendation(self) -> _Recommendation | None: ...
-    @property
-    def history(self) -> Sequence[_Trial]: ...
-    @property
-    def spent(self) -> float: ...
-    @property
-    def warnings(self) -> Sequence[str]: ...
 
 
 # Words ------------------------------------------------------------------------------------------------------------
@@ -100,7 +55,7 @@ def advice(mean: float, std: float, verified: bool) -> str:
 # HTML -------------------------------------------------------------------------------------------------------------
 
 
-def history(trials: Sequence[_Trial], title: str) -> str:
+def history(trials: Sequence[Trial], title: str) -> str:
     """Return a table, one row a trial."""
     if not trials:
         return f"<div>{escape(title)}</div>"
@@ -115,28 +70,30 @@ def history(trials: Sequence[_Trial], title: str) -> str:
     return f"<div>{escape(title)}{note}{table(heads, rows)}</div>"
 
 
-def _ends(trials: Sequence[_Trial]) -> list[_Trial]:
+def _ends(trials: Sequence[Trial]) -> list[Trial]:
     if len(trials) <= ROWS:
         return list(trials)
     return [*trials[: ROWS // 2], *trials[len(trials) - ROWS // 2 :]]
 
 
-def _row(trial: _Trial, parts: Iterable[tuple[str, str]]) -> list[str]:
+def _row(trial: Trial, parts: Iterable[tuple[str, str]]) -> list[str]:
     values = (option(getattr(trial, part).get(name), 24) for part, name in parts)
     return [str(trial.number), trial.state, text(trial.value), text(trial.cost), *values, trial.phase]
 
 
-def trial(one: _Trial) -> str:
+def trial(one: Trial) -> str:
     """Return one trial with its reasons."""
     rows = [("x", point(one.x)), ("z", point(one.z)), ("value", text(one.value)), ("cost", text(one.cost))]
     rows += [("seconds", text(one.seconds)), ("failed with", text(one.reason, 400))]
     rows += [("why", text(one.why.get("reason"), 400))]
-    numbers = {key: one.why[key] for key in ("mean", "std", "ucb", "beta", "xi", "gamma", "c") if key in one.why}
+    numbers: dict[str, Any] = {
+        key: one.why[key] for key in ("mean", "std", "ucb", "beta", "xi", "gamma", "c") if key in one.why
+    }
     rows += [("in numbers", point(numbers))]
     return f"<div>Trial {one.number}, {escape(one.state)}{table([], [row for row in rows if row[1]])}</div>"
 
 
-def result(one: _Result) -> str:
+def result(one: Result) -> str:
     """Return what was found and what it cost, with the trials folded away."""
     rows = [("best at the target", "nothing was completed there" if one.x is None else text(one.value))]
     if one.x is not None:

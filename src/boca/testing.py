@@ -24,12 +24,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from boca.errors import BocaError
-from boca.optimizer import Optimizer
-from boca.problem import Budget, Problem, targets
-from boca.space import Choice, Float, Int, Point, Space
+from boca.domain.budget import Budget, targets
+from boca.domain.errors import BocaError
+from boca.domain.problem import Problem
+from boca.domain.space import Choice, Float, Int, Point, Space
+from boca.domain.trial import History, State, Suggestion, Trial, sign
 from boca.strategies import Strategy
-from boca.trial import History, State, Suggestion, Trial, sign
+from boca.study.optimizer import Optimizer
 
 _RICH = 20.0  # targets in the budget of a single decision
 _ENDLESS = 400  # steps of a study after which it is taken to have no end

@@ -16,7 +16,7 @@ import pytest
 from boca.bench import figures, methods, records
 from boca.bench.figures import Curve
 from boca.bench.table import FLOOR
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
 
 Make = Callable[..., dict[str, Any]]
 

@@ -9,7 +9,7 @@ import pytest
 import boca
 from boca import problems
 from boca.bench import methods
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
 
 
 @pytest.mark.parametrize("name", [n for n in methods.METHODS if n not in ("random", "boca-learned")])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from boca.bench import records
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
 
 Make = Callable[..., dict[str, Any]]
 

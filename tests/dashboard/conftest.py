@@ -11,7 +11,7 @@ from boca import Choice, Float, Int, Optimizer, Problem, RandomSearch, Space, ta
 from boca.dashboard import app
 from boca.dashboard.advice import Advice, Adviser
 from boca.dashboard.watch import Watcher
-from boca.storage.reader import Reader
+from boca.study.storage.reader import Reader
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it would rather have a successor of httpx

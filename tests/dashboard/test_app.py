@@ -12,9 +12,9 @@ import pytest
 
 from boca import Float, Problem, Space, targets
 from boca.dashboard import guard
-from boca.errors import InvalidInput
-from boca.storage import Lease
-from boca.storage.sql import Database
+from boca.domain.errors import InvalidInput
+from boca.study.storage import Lease
+from boca.study.storage.sql import Database
 from dashboard.conftest import NAMES, Page, begin, run
 
 TOKEN = "correct-horse-battery"
@@ -247,7 +247,7 @@ def test_names_arrive_as_they_are_and_never_in_the_page(url, page_of):
 def test_two_thousand_trials_are_told_in_columns_and_one_more_in_a_few_bytes(url, page_of):
     import sqlalchemy as sa
 
-    from boca.storage import schema
+    from boca.study.storage import schema
 
     study = begin(url, budget=None)
     study.tell(study.ask(), 1.0)

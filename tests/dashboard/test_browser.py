@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from boca import Choice, Float, Int, Problem, Space
-from boca.storage.sql import Database
+from boca.study.storage.sql import Database
 from dashboard.browser import Browser
 from dashboard.conftest import begin, run
 

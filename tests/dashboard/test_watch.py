@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from boca.dashboard import watch
-from boca.errors import StorageFailed
+from boca.domain.errors import StorageFailed
 from dashboard.conftest import begin, run
-from storage import postgres
+from support import postgres
 
 
 def fingerprint(path):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import boca
-from boca.encoding import Encoding
 from boca.gp.kernels import BLOCK, CACHED, Custom, Kernel, Radial, blocks, covariance, lifted, squared_distances
+from boca.model.encoding import Encoding
 
 PHI = {
     "se": lambda r: math.exp(-r * r / 2.0),

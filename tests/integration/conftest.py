@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage import postgres
-from storage.places import Place, on
+from support import postgres
+from support.places import Place, on
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -22,9 +22,9 @@ import pytest
 
 import boca
 from boca import Optimizer
-from boca.storage import Lease
+from boca.study.storage import Lease
 from integration import driver
-from storage.places import FORKS, on
+from support.places import FORKS, on
 
 MANY = int(os.environ.get("BOCA_FAULTS", "0"))  # how many kills, where somebody wants hundreds
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 import boca
-from boca.executors import Slots
+from boca.execution.executors import Slots
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NOT TESTED HERE: limits of memory are Linux's")
 

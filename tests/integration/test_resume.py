@@ -12,10 +12,10 @@ import pytest
 
 import boca
 from boca import MFGPUCB, MFSKO, Boca, Optimizer, RandomSearch, targets
-from boca.errors import InvalidTrial
-from boca.storage import Lease
+from boca.domain.errors import InvalidTrial
+from boca.study.storage import Lease
 from integration import driver
-from storage.places import FORKS, on, together
+from support.places import FORKS, on, together
 
 STRATEGIES = {
     "boca": Boca(),

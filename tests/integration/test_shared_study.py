@@ -11,8 +11,8 @@ import pytest
 
 import boca
 from boca import Float, Optimizer, Problem, RandomSearch, Space, Suggestion, targets
-from boca.storage import Lease
-from storage.places import together
+from boca.study.storage import Lease
+from support.places import together
 
 SPACE = Space(a=Float(0, 1), b=Float(-5, 5))
 FIDELITY = Space(n=Float(0.1, 1))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import boca
-from boca.errors import InvalidInput, ObjectiveFailed
+from boca.domain.errors import InvalidInput, ObjectiveFailed
 
 pytest.importorskip("mlflow", reason="MLflow is not installed: pip install 'boca[mlflow]'")
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import boca
-from boca.errors import BocaError, InvalidInput
+from boca.domain.errors import BocaError, InvalidInput
 
 optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'boca[optuna]'")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import boca
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'boca[ray]'")
 pytest.importorskip("ray.tune", reason="Ray Tune is not installed: pip install 'boca[ray]'")

@@ -46,7 +46,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boca
-from boca.errors import BocaError, InvalidInput
+from boca.domain.errors import BocaError, InvalidInput
 from boca.integrations.sklearn import FidelitySearchCV, FitsFailed, _Folds, _Settings, nested_subset
 
 X, Y = make_classification(240, 6, n_informative=4, n_classes=3, weights=[0.6, 0.3], flip_y=0.2, random_state=0)

@@ -6,10 +6,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="BoTorch is an optional oracle: make oracle")
 botorch = pytest.importorskip("botorch", reason="BoTorch is an optional oracle: make oracle")
 
-from boca.acquisition import log_ei  # noqa: E402
 from boca.gp.fit import log_likelihood  # noqa: E402
 from boca.gp.kernels import Kernel, Radial  # noqa: E402
 from boca.gp.model import GP, Section  # noqa: E402
+from boca.search.acquisition import log_ei  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # BoTorch's own
 

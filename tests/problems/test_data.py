@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from boca.errors import BocaError, InvalidInput
+from boca.domain.errors import BocaError, InvalidInput
 from boca.problems import data
 
 TABLE = b"0.016 34.1 0.2\n0.5\t42.3\t0.25\n"

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from boca import problems
-from boca.errors import InvalidInput
-from boca.problem import seconds
+from boca.domain.budget import seconds
+from boca.domain.errors import InvalidInput
+from boca.domain.space import Float, Int
 from boca.problems import data, newsgroups
-from boca.space import Float, Int
 
 LABELS = ("misc.forsale", "rec.autos", "sci.crypt", "sci.space")
 X = {"C": 10.0, "gamma": 1.0}

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from boca import problems
-from boca.errors import InvalidInput
-from boca.problem import targets
-from boca.space import Float
+from boca.domain.budget import targets
+from boca.domain.errors import InvalidInput
+from boca.domain.space import Float
 
 NAMES = ("gp-smooth", "gp-rough", "currin", "hartmann3", "hartmann6", "borehole", "branin")
 SYNTHETIC = NAMES[2:]

@@ -12,11 +12,11 @@ import pytest
 
 import boca
 from boca import problems
-from boca.errors import InvalidInput
-from boca.problem import seconds
+from boca.domain.budget import seconds
+from boca.domain.errors import InvalidInput
+from boca.domain.space import Float, Int
 from boca.problems import data
 from boca.problems.supernova import log_likelihood, luminosity_distance
-from boca.space import Float, Int
 
 LIGHT = 299_792.458
 UNIVERSES = [  # H0, Omega_M, Omega_Lambda: open, flat, closed, and the corners of the box

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import boca
 from boca import Choice, Float, History, Int, Space, Trial, report
 from boca.cli import app
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
 from boca.plots import data
 from boca.plots.study import Study, study
 from boca.report import figures, page, words
@@ -276,7 +276,7 @@ def test_the_study_is_as_it_was(hostile, written):
 
 def test_a_study_of_another_version_has_a_report_that_says_so():
     from boca.plots.study import stored
-    from boca.spec import describe
+    from boca.study.spec import describe
 
     def seen(change):
         described = describe(PROBLEM, boca.Boca(), seed=0, capital=None)
@@ -376,7 +376,7 @@ def of(trials, problem=PROBLEM):
 def kept(seen):
     """Return the study as a storage would have it."""
     from boca.plots.study import stored
-    from boca.spec import describe
+    from boca.study.spec import describe
 
     return stored("s", describe(seen.problem, seen.strategy, seed=0, capital=None), seen.history)
 

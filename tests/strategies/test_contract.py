@@ -12,7 +12,7 @@ import pytest
 
 import boca
 from boca import testing
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
 from boca.strategies.boca import Theorem
 from boca.testing import CASES, CHECKS, Case, check_strategy
 
@@ -71,7 +71,7 @@ STRATEGIES: dict[str, tuple[Callable[[boca.Problem], boca.Strategy], tuple[str, 
 @pytest.fixture
 def short_direct(monkeypatch):
     """Let DIRECT stop early: what the contract says does not depend on how well it searches."""
-    monkeypatch.setattr("boca.maximizer.DIRECT_EVALUATIONS", 60)
+    monkeypatch.setattr("boca.search.maximizer.DIRECT_EVALUATIONS", 60)
 
 
 def name_of(check):

@@ -15,10 +15,11 @@ import pytest
 from scipy.stats import norm
 
 import boca
-from boca import acquisition
-from boca.cost import costs
-from boca.encoding import Encoding
-from boca.problem import Budget
+from boca.accounting.cost import costs
+from boca.domain.budget import Budget
+from boca.domain.trial import History, Trial
+from boca.model.encoding import Encoding
+from boca.search import acquisition
 from boca.strategies.base import beta
 from boca.strategies.boca import (
     Decision,
@@ -32,7 +33,6 @@ from boca.strategies.boca import (
     information_gap,
     theorem_beta,
 )
-from boca.trial import History, Trial
 
 # Beta, by hand ------------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import boca
-from boca.cost import costs
-from boca.errors import InvalidInput
-from boca.problem import Budget
-from boca.start import random_start
+from boca.accounting.cost import costs
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput
+from boca.domain.trial import History
+from boca.search.initial_design import random_start
 from boca.strategies.base import ladder
-from boca.trial import History
 
 X = boca.Space(x=boca.Float(0.0, 1.0))
 STRATEGIES = {"mf_gp_ucb": boca.MFGPUCB, "mf_sko": boca.MFSKO}

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import boca
-from boca.cost import costs
-from boca.errors import InvalidInput
-from boca.maximizer import MAXIMIZERS
-from boca.problem import Budget
+from boca.accounting.cost import costs
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput
+from boca.domain.trial import History, Trial
+from boca.search.maximizer import MAXIMIZERS
 from boca.strategies.base import ladder
 from boca.strategies.mf_gp_ucb import lender, raised, widened
-from boca.trial import History, Trial
 
 # The oracle ---------------------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ def maximised(monkeypatch, history, problem=ONE, **more):
         return MAXIMIZERS["direct"](objective, space, rng, anchors)
 
     monkeypatch.setitem(MAXIMIZERS, "sobol", spy)
-    monkeypatch.setattr("boca.maximizer.DIRECT_EVALUATIONS", 200)
+    monkeypatch.setattr("boca.search.maximizer.DIRECT_EVALUATIONS", 200)
     return (suggestion := suggest(history, problem, **more)), *seen[0], suggestion.why
 
 

@@ -17,20 +17,20 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
 import boca
-from boca.cost import costs
-from boca.encoding import Encoding
-from boca.errors import InvalidInput
+from boca.accounting.cost import costs
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput
+from boca.domain.trial import History, Trial
 from boca.gp import fit as gp_fit
 from boca.gp.fit import JITTER, Standardisation
 from boca.gp.kernels import BLOCK
 from boca.gp.model import GP
-from boca.maximizer import MAXIMIZERS
-from boca.posterior import Data
-from boca.problem import Budget
+from boca.model.encoding import Encoding
+from boca.model.posterior import Data
+from boca.model.surrogate import Surrogate
+from boca.search.maximizer import MAXIMIZERS
 from boca.strategies.base import ladder, on_levels
 from boca.strategies.mf_sko import Belief, Promise, autoregressive, log_likelihood, unpack
-from boca.surrogate import Surrogate
-from boca.trial import History, Trial
 
 NUMBERS = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(-2.0, 2.0))
 MIXED = boca.Space(kind=boca.Choice(["u", "v", "w"]), b=boca.Float(-2.0, 2.0), n=boca.Int(0, 5))
@@ -768,7 +768,7 @@ def captured(monkeypatch, problem, history, strategy):
         return MAXIMIZERS["direct"](objective, space, rng, anchors)
 
     monkeypatch.setitem(MAXIMIZERS, "sobol", spy)
-    monkeypatch.setattr("boca.maximizer.DIRECT_EVALUATIONS", 300)
+    monkeypatch.setattr("boca.search.maximizer.DIRECT_EVALUATIONS", 300)
     suggestion = strategy.suggest(problem, history, Budget(50.0, 0.0), np.random.default_rng(0))
     return *seen[0], suggestion
 

@@ -16,7 +16,7 @@ from boca import problems
 from boca.bench import figures as pictures
 from boca.bench import methods, progress, records, runner
 from boca.bench import table as tables
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
 
 # Those whose optimum is known; the real problems need data and have the machine to themselves, so they must be named.
 DEFAULT_PROBLEMS = ("gp-smooth", "gp-rough", "currin", "hartmann3", "hartmann6", "borehole", "branin")

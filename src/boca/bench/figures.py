@@ -22,9 +22,9 @@ from boca import problems
 from boca.bench import records
 from boca.bench.records import Record, Runs
 from boca.bench.table import FLOOR, has_optimum, in_order
-from boca.errors import BocaError, InvalidInput
-from boca.space import FloatArray
-from boca.trial import sign
+from boca.domain.errors import BocaError, InvalidInput
+from boca.domain.space import FloatArray
+from boca.domain.trial import sign
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

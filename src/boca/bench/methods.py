@@ -17,7 +17,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from boca import problems
-from boca.errors import BocaError, InvalidInput
+from boca.domain.errors import BocaError, InvalidInput
 from boca.problems import Benchmark
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
 

@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from boca.errors import InvalidInput
-from boca.trial import sign
+from boca.domain.errors import InvalidInput
+from boca.domain.trial import sign
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
 

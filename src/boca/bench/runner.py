@@ -26,10 +26,10 @@ import numpy as np
 import boca
 from boca.bench import methods
 from boca.bench.records import Record, append, cut_torn_line, make, path_of, read
-from boca.errors import InvalidInput
-from boca.optimizer import Optimizer
+from boca.domain.errors import InvalidInput
+from boca.domain.trial import Trial
 from boca.problems import Benchmark
-from boca.trial import Trial
+from boca.study.optimizer import Optimizer
 
 # The second number of the noise stream.  Trial k draws from [seed, k], so it must lie beyond any trial number.
 _NOISE = 86_028_121

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from boca import problems
 from boca.bench import methods
 from boca.bench.records import SHARES, Record, Runs, bests, regret, regrets
-from boca.trial import sign
+from boca.domain.trial import sign
 
 STUCK = 0.1  # final regret above which a run has ended in the wrong place
 FLOOR = 1e-6  # regrets below it are equal: a logarithm would weigh rounding there

@@ -17,7 +17,7 @@ from typing import Any
 
 from boca.dashboard.watch import Watched, Watcher
 from boca.plots.study import stored
-from boca.storage.reader import Reader
+from boca.study.storage.reader import Reader
 
 _PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from boca.dashboard.advice import main; main()"
 _LIMIT = 60.0  # seconds for a recommendation

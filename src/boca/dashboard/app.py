@@ -29,7 +29,7 @@ from boca.dashboard import views
 from boca.dashboard.advice import Adviser
 from boca.dashboard.guard import Guard
 from boca.dashboard.watch import Broken, Watched, Watcher
-from boca.errors import InvalidInput, StorageFailed
+from boca.domain.errors import InvalidInput, StorageFailed
 
 _FILES = {
     "/": ("boca.dashboard", "static/page.html", "text/html"),

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
 
 _SHORTEST = 16  # characters of a token
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from boca.books import Books
-from boca.trial import Trial
+from boca.accounting.ledger import Books
+from boca.domain.trial import Trial
 
 
 def summary(books: Books) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import ipaddress
 import socket
 from collections.abc import Callable
 
-from boca.errors import InvalidInput
-from boca.storage.reader import Reader
+from boca.domain.errors import InvalidInput
+from boca.study.storage.reader import Reader
 
 
 def serve(

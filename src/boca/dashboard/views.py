@@ -13,8 +13,8 @@ from typing import Any
 from boca.dashboard import money
 from boca.dashboard.advice import Advice
 from boca.dashboard.watch import Broken, Watched, World
-from boca.space import Choice, Int, Parameter, Point
-from boca.trial import Trial
+from boca.domain.space import Choice, Int, Parameter, Point
+from boca.domain.trial import Trial
 
 _LATEST = 12  # trials in the table; any other is shown when somebody asks for its number
 _FAILURES = 12

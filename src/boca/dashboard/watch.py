@@ -12,12 +12,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from boca import spec as specs
-from boca.books import Books
-from boca.errors import StorageFailed
-from boca.problem import Capital, Problem
-from boca.storage.reader import Damaged, Reader, Row, Stored, understood
-from boca.trial import History, Trial
+from boca.accounting.ledger import Books
+from boca.domain.budget import Capital
+from boca.domain.errors import StorageFailed
+from boca.domain.problem import Problem
+from boca.domain.trial import History, Trial
+from boca.study import spec as specs
+from boca.study.storage.reader import Damaged, Reader, Row, Stored, understood
 
 log = logging.getLogger("boca")
 

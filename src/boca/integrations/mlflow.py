@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from boca.errors import BocaError, InvalidInput
-from boca.optimizer import Optimizer
-from boca.trial import Trial
+from boca.domain.errors import BocaError, InvalidInput
+from boca.domain.trial import Trial
+from boca.study.optimizer import Optimizer
 
 try:
     from mlflow.entities import Metric, Param, RunTag

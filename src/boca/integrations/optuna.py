@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from boca import spec
-from boca.books import Books
-from boca.errors import BocaError, InvalidInput, instance_of
-from boca.optimizer import Optimizer
-from boca.problem import CostFunction, Direction, Problem
-from boca.space import Parameter, Point
+from boca.accounting.ledger import Books
+from boca.domain.errors import BocaError, InvalidInput, instance_of
+from boca.domain.problem import CostFunction, Direction, Problem
+from boca.domain.space import Parameter, Point
+from boca.domain.trial import History, Trial, sign
 from boca.strategies import Boca, Strategy
-from boca.trial import History, Trial, sign
+from boca.study import spec
+from boca.study.optimizer import Optimizer
 
 try:
     import optuna
@@ -366,7 +366,7 @@ def _opened(source: object, problem: Problem | None, name: str) -> tuple[History
             raise InvalidInput(f"A history needs its problem: to_optuna(history, problem); got {problem!r}.")
         return source, problem, None
     if isinstance(source, str):
-        from boca.storage.reader import Reader
+        from boca.study.storage.reader import Reader
 
         with closing(Reader(source)) as reader:
             stored = reader.study(name)

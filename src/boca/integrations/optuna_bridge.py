@@ -17,11 +17,11 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from boca import spec
-from boca.errors import InvalidInput
-from boca.problem import CostFunction, Direction, Problem
-from boca.space import Choice, Float, Int, Parameter, Point, Space
-from boca.trial import State, Trial
+from boca.domain.errors import InvalidInput
+from boca.domain.problem import CostFunction, Direction, Problem
+from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
+from boca.domain.trial import State, Trial
+from boca.study import spec
 
 WHY, REASON, COST = "boca:why", "boca:reason", "boca:cost"
 """User attributes of a trial: the decision in numbers, the same in a sentence, and what the trial cost.

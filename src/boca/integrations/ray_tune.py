@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from boca.errors import BocaError, InvalidInput
-from boca.optimizer import Optimizer
-from boca.problem import Capital, Problem
-from boca.space import finite_number
-from boca.storage import Memory
+from boca.domain.budget import Capital
+from boca.domain.errors import BocaError, InvalidInput
+from boca.domain.problem import Problem
+from boca.domain.space import finite_number
+from boca.domain.trial import Trial
 from boca.strategies import Strategy
-from boca.trial import Trial
+from boca.study.optimizer import Optimizer
+from boca.study.storage import Memory
 
 try:
     from ray.tune.search import Searcher

@@ -17,13 +17,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from boca.errors import BocaError, InvalidInput, ObjectiveFailed
-from boca.optimizer import Optimizer
-from boca.problem import Capital, CostFunction, Problem, targets
-from boca.run import HOPELESS, hopeless, result
-from boca.space import Choice, Float, Int, Parameter, Point, Space
+from boca.domain.budget import Capital, targets
+from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed
+from boca.domain.problem import CostFunction, Problem
+from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
+from boca.domain.trial import History
+from boca.execution.run import HOPELESS, hopeless, result
 from boca.strategies import Strategy
-from boca.trial import History
+from boca.study.optimizer import Optimizer
 
 try:
     from sklearn.base import is_classifier

@@ -15,14 +15,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from boca.encoding import Encoding
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
+from boca.domain.space import Choice, FloatArray, Int, Parameter, Point, Space
+from boca.domain.trial import Trial, sign
+from boca.model.encoding import Encoding
+from boca.model.posterior import Model
 from boca.plots.study import Study
-from boca.posterior import Model
 from boca.render import option
-from boca.space import Choice, FloatArray, Int, Parameter, Point, Space
 from boca.strategies.boca import information_gap as gap_of
-from boca.trial import Trial, sign
 
 Mask: TypeAlias = NDArray[np.bool_]
 

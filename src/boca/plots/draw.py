@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from boca.errors import InvalidInput, one_of
+from boca.domain.errors import InvalidInput, one_of
+from boca.domain.space import FloatArray, finite_number
 from boca.plots import data
 from boca.plots.data import BAND, Axis, Marks, Note
 from boca.plots.study import Study, study
 from boca.render import text
-from boca.space import FloatArray, finite_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

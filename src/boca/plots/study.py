@@ -12,17 +12,18 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from boca import spec as specs
-from boca.books import Books
-from boca.errors import BocaError, InvalidInput
-from boca.optimizer import Optimizer
-from boca.posterior import Model
-from boca.problem import Capital, Problem
-from boca.recommendation import Recommendation, posterior, recommend
+from boca.accounting.ledger import Books
+from boca.domain.budget import Capital
+from boca.domain.errors import BocaError, InvalidInput
+from boca.domain.problem import Problem
+from boca.domain.trial import History, Trial
+from boca.execution.run import Result
+from boca.model.posterior import Model
+from boca.model.surrogate import Surrogate
 from boca.render import text
-from boca.run import Result
-from boca.surrogate import Surrogate
-from boca.trial import History, Trial
+from boca.study import spec as specs
+from boca.study.optimizer import Optimizer
+from boca.study.recommendation import Recommendation, posterior, recommend
 
 _NO_CODE = "The covariance of fidelities is code, which a storage does not keep: there is no model here."
 
@@ -134,7 +135,7 @@ def load(url: str, name: str) -> Study:
 
     `url` is that of the storage, or the file of a SQLite database.
     """
-    from boca.storage.reader import Reader, understood
+    from boca.study.storage.reader import Reader, understood
 
     with closing(Reader(url)) as reader:
         found = reader.study(name)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
+from boca.domain.space import whole_number
 from boca.problems import gp_samples, newsgroups, supernova, synthetic
 from boca.problems.benchmark import Benchmark
-from boca.space import whole_number
 
 __all__ = ["Benchmark", "get", "names"]
 

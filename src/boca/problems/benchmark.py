@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from boca.errors import instance_of
-from boca.problem import Capital, Problem
-from boca.space import Point
+from boca.domain.budget import Capital
+from boca.domain.errors import instance_of
+from boca.domain.problem import Problem
+from boca.domain.space import Point
 
 
 @dataclass(frozen=True, eq=False)

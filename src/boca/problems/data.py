@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boca.errors import BocaError, InvalidInput, one_of
-from boca.space import FloatArray
+from boca.domain.errors import BocaError, InvalidInput, one_of
+from boca.domain.space import FloatArray
 
 _FILES = {
     "supernova": "supernova/davis2007.txt",

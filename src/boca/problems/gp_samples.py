@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from boca.problem import Problem, targets
+from boca.domain.budget import targets
+from boca.domain.problem import Problem
+from boca.domain.space import Float, FloatArray, Point, Space
 from boca.problems.benchmark import Benchmark
-from boca.space import Float, FloatArray, Point, Space
 
 _NODES = 50
 _H_X = 0.1

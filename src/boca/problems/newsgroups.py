@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boca.errors import InvalidInput
-from boca.problem import Capital, Problem, seconds
+from boca.domain.budget import Capital, seconds
+from boca.domain.errors import InvalidInput
+from boca.domain.problem import Problem
+from boca.domain.space import Float, Int, Point, Space
 from boca.problems import data
 from boca.problems.benchmark import Benchmark
-from boca.space import Float, Int, Point, Space
 
 _ORDER = 20_170_004  # seeds the order of the documents
 _FOLDS = 5

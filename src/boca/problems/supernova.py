@@ -30,10 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from boca.problem import Problem, seconds
+from boca.domain.budget import seconds
+from boca.domain.problem import Problem
+from boca.domain.space import Float, FloatArray, Int, Point, Space
 from boca.problems import data
 from boca.problems.benchmark import Benchmark
-from boca.space import Float, FloatArray, Int, Point, Space
 
 _LIGHT = 299_792.458  # km/s
 _ORDER = 20_170_003  # seeds the order of the supernovae, which are grouped by survey in the file

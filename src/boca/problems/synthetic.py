@@ -27,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from boca.problem import CostFunction, Problem, targets
+from boca.domain.budget import targets
+from boca.domain.problem import CostFunction, Problem
+from boca.domain.space import Float, FloatArray, Point, Space
 from boca.problems.benchmark import Benchmark
-from boca.space import Float, FloatArray, Point, Space
 
 _UNIT = (0.0, 1.0)
 

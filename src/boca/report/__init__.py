@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
+from boca.domain.space import finite_number
 from boca.plots.study import load, study
 from boca.report import page, words
-from boca.space import finite_number
-from boca.storage.reader import refuse_to_replace
+from boca.study.storage.reader import refuse_to_replace
 
 __all__ = ["html", "load", "warnings", "write"]
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from boca.domain.space import FloatArray
+from boca.domain.trial import Trial
 from boca.plots import data
 from boca.plots.data import BAND, Axis, Marks, Note
 from boca.plots.study import Study
 from boca.render import option, text
-from boca.space import FloatArray
-from boca.trial import Trial
 
 Figure: TypeAlias = dict[str, Any]
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from boca.errors import InvalidInput
+from boca.domain.errors import InvalidInput
+from boca.domain.trial import Trial
 from boca.plots.data import Note
 from boca.plots.study import Study
 from boca.render import option, text
 from boca.report import figures, words
 from boca.report.figures import Picture
-from boca.trial import Trial
 
 ROWS = 2000  # of the table of trials; longer ones are cut in the middle
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from boca.books import Books
+from boca.accounting.ledger import Books
+from boca.domain.space import Choice, Parameter
 from boca.plots import data
 from boca.plots.study import Study
 from boca.render import advice, option, point, text
-from boca.space import Choice, Parameter
 
 _FEW = 5  # queries before it means something that a fidelity never moved
 _UNINFORMATIVE = 0.95  # information gap of the middle query below the target

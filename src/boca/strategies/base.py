@@ -11,12 +11,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from boca.cost import Costs, costs
-from boca.errors import InvalidInput
-from boca.problem import Budget, Problem
-from boca.space import Choice, FloatArray, Point
-from boca.start import by_preference
-from boca.trial import History, Suggestion, barred, occupied, point_key
+from boca.accounting.cost import Costs, costs
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput
+from boca.domain.problem import Problem
+from boca.domain.space import Choice, FloatArray, Point
+from boca.domain.trial import History, Suggestion, barred, occupied, point_key
+from boca.search.initial_design import by_preference
 
 _DISTINCT = 64  # x tried at every other fidelity, where all that was wanted is out
 

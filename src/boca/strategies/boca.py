@@ -23,17 +23,19 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boca import acquisition
-from boca.cost import Costs, costs
-from boca.errors import InvalidInput, flags, instance_of, one_of
-from boca.maximizer import MAXIMIZERS, Maximizer, scattered
-from boca.posterior import Model, Promise
-from boca.problem import Budget, Problem
-from boca.space import FloatArray, Point, finite_number
-from boca.start import Design, Fidelities, random_start, start_query
+from boca.accounting.cost import Costs, costs
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput, flags, instance_of, one_of
+from boca.domain.problem import Problem
+from boca.domain.space import FloatArray, Point, finite_number
+from boca.domain.trial import History, Suggestion
+from boca.model.posterior import Model
+from boca.model.surrogate import Surrogate
+from boca.search import acquisition
+from boca.search.acquisition import BoundAcquisition
+from boca.search.initial_design import Design, Fidelities, random_start, start_query
+from boca.search.maximizer import MAXIMIZERS, Maximizer, scattered
 from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
-from boca.surrogate import Surrogate
-from boca.trial import History, Suggestion
 
 Turn: TypeAlias = Literal["aim", "log_ei", "log_noisy_ei", "ucb_alone"]
 """What chooses x at the target: what asked for the query, improvement over the best mean or over draws, or a doubt."""
@@ -225,14 +227,14 @@ class Boca:
     ) -> Suggestion:
         """Use a target query as a search of the target alone would."""
         alone = model.at_target().shrunk(decision.model.shrink)
-        promise = Promise(alone, lambda mu, sigma: acquisition.ucb(mu, sigma, decision.beta))
+        promise = BoundAcquisition(alone, acquisition.UCB(decision.beta))
         u, z, is_elsewhere = self._at_target(decision, promise, rng)
         reason = STAND_IN if stands_in or is_elsewhere else decision.sentence_of_doubt()
         why = decision.why(u, z, reason=reason) | decision.asked(asked_at, acquisition="ucb_alone")
         return Suggestion(decision.problem.space.from_unit(u), z, why)
 
     def _at_target(
-        self, decision: Decision, promise: Promise, rng: np.random.Generator
+        self, decision: Decision, promise: BoundAcquisition, rng: np.random.Generator
     ) -> tuple[FloatArray, Point, bool]:
         """Return the free point at the target of the highest promise, and whether its fidelity only stands in."""
         problem = decision.problem
@@ -242,7 +244,7 @@ class Boca:
     def _final(self, problem: Problem, history: History, rng: np.random.Generator) -> Suggestion:
         """Spend the reserve where the posterior mean is highest, after one more refit."""
         model = self._model(problem, history, rng, refit=True)
-        promise = Promise(model, lambda mu, sigma: (mu, 1.0, 0.0))
+        promise = BoundAcquisition(model, acquisition.Mean())
         decision = Decision(self, problem, history, costs(problem, history), model)
         u, z, stands_in = self._at_target(decision, promise, rng)
         last = "The last affordable target query, kept for the point that the model expects to be best."
@@ -257,19 +259,19 @@ def _queried_at_target(problem: Problem, history: History, model: Model) -> Floa
     return problem.space.to_unit(at_target) if at_target else model.queried
 
 
-def _over_best(model: Model, queried: FloatArray) -> Promise:  # queried (k, d)
+def _over_best(model: Model, queried: FloatArray) -> BoundAcquisition:  # queried (k, d)
     """Return the improvement over the highest mean at these x."""
     best = float(np.max(model.means(queried)))
-    return Promise(model, lambda mu, sigma: acquisition.log_ei(mu, sigma, best))
+    return BoundAcquisition(model, acquisition.LogEI(best))
 
 
-def _over_draws(model: Model, queried: FloatArray, rng: np.random.Generator) -> Promise:  # queried (k, d)
+def _over_draws(model: Model, queried: FloatArray, rng: np.random.Generator) -> BoundAcquisition:  # queried (k, d)
     """Return the improvement over what f may be at the best of these x, each draw of it believed in turn."""
     x = np.unique(queried, axis=0)
     best = x[np.argsort(-model.means(x), kind="stable")[:_INCUMBENTS]]
     section, values = model.drawn(best, rng.standard_normal((len(best), _DRAWS)))
     highest = np.max(values, axis=0)
-    return Promise(model, lambda mu, sigma: acquisition.log_noisy_ei(mu, sigma, highest), section)
+    return BoundAcquisition(model, acquisition.LogNoisyEI(highest), section)
 
 
 class Decision:
@@ -317,10 +319,10 @@ class Decision:
     def rank(self, rng: np.random.Generator) -> FloatArray:  # (k, d)
         """Return points by their upper confidence bound, or by what they tell about the maximum, the best first."""
         if self.aim == "ucb":
-            promise = Promise(self.model, lambda mu, sigma: acquisition.ucb(mu, sigma, self.beta))
+            promise = BoundAcquisition(self.model, acquisition.UCB(self.beta))
         else:
             eta2, maxima = self.model.gp.eta2, self._maxima(rng)
-            promise = Promise(self.model, lambda mu, sigma: acquisition.log_information(mu, sigma, eta2, maxima))
+            promise = BoundAcquisition(self.model, acquisition.LogInformation(eta2, maxima))
         maximise = MAXIMIZERS[self.strategy.maximizer]
         return maximise(promise, self.problem.space, rng, self.model.anchors())
 

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from boca import acquisition
-from boca.cost import costs
-from boca.errors import instance_of, one_of
-from boca.maximizer import MAXIMIZERS, Maximizer
-from boca.posterior import Promise
-from boca.problem import Budget, Problem
-from boca.start import random_start
+from boca.accounting.cost import costs
+from boca.domain.budget import Budget
+from boca.domain.errors import instance_of, one_of
+from boca.domain.problem import Problem
+from boca.domain.trial import History, Suggestion
+from boca.model.surrogate import Surrogate
+from boca.search import acquisition
+from boca.search.acquisition import BoundAcquisition
+from boca.search.initial_design import random_start
+from boca.search.maximizer import MAXIMIZERS, Maximizer
 from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
-from boca.surrogate import Surrogate
-from boca.trial import History, Suggestion
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class GPUCB:
             return starting
         model = self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters)
         weight = beta(len(history.chosen) + 1, len(problem.space), model.diameter())
-        promise = Promise(model, lambda mu, sigma: acquisition.ucb(mu, sigma, weight))
+        promise = BoundAcquisition(model, acquisition.UCB(weight))
         ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
         u, z, stands_in = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
         reason = STAND_IN if stands_in else "The highest upper confidence bound at the target fidelity."

@@ -25,17 +25,19 @@ from typing import Any
 
 import numpy as np
 
-from boca import acquisition
-from boca.cost import Costs, costs
-from boca.errors import InvalidInput, instance_of, one_of
-from boca.maximizer import MAXIMIZERS, Maximizer
-from boca.posterior import Model, Promise
-from boca.problem import Budget, Problem
-from boca.space import FloatArray, Point
-from boca.start import random_start, start_query
+from boca.accounting.cost import Costs, costs
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput, instance_of, one_of
+from boca.domain.problem import Problem
+from boca.domain.space import FloatArray, Point
+from boca.domain.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
+from boca.model.posterior import Model
+from boca.model.surrogate import OF_FIDELITIES, Surrogate, is_outdated
+from boca.search import acquisition
+from boca.search.acquisition import BoundAcquisition
+from boca.search.initial_design import random_start, start_query
+from boca.search.maximizer import MAXIMIZERS, Maximizer
 from boca.strategies.base import STAND_IN, beta, check_fidelities, explain, free_or_stand_in, ladder, on_levels
-from boca.surrogate import OF_FIDELITIES, Surrogate, is_outdated
-from boca.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
 
 _ENOUGH = 3  # results that a level needs for hyper-parameters of its own
 _FIRST = 0.01  # zeta and the gammas at first, as a share of the range of the results of the start
@@ -297,13 +299,13 @@ class _Bound:
     slack: Sequence[float]  # (M,), as told
 
     @cached_property
-    def _terms(self) -> list[tuple[Promise, float, float]]:
+    def _terms(self) -> list[tuple[BoundAcquisition, float, float]]:
         """Every level's bound with what turns it into the units of the target: factor and shift."""
         star = self.models[-1].standard
         terms = []
         for model, slack in zip(self.models, self.slack, strict=True):
             shift = float(star.apply(np.array(model.standard.location))) + slack / star.scale
-            promise = Promise(model, lambda mu, sigma: acquisition.ucb(mu, sigma, self.beta))
+            promise = BoundAcquisition(model, acquisition.UCB(self.beta))
             terms.append((promise, model.standard.scale / star.scale, shift))
         return terms
 

@@ -27,22 +27,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boca import acquisition
-from boca.cost import costs
-from boca.encoding import Encoding
-from boca.errors import InvalidInput, one_of
+from boca.accounting.cost import costs
+from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput, one_of
+from boca.domain.problem import Problem
+from boca.domain.space import FloatArray, Point
+from boca.domain.trial import History, Suggestion, point_key, sign
 from boca.gp import linalg
 from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, pairs_of, standardise
 from boca.gp.kernels import Radial, blocks, lifted, squared_distances, weighted_squares
 from boca.gp.linalg import Factor
-from boca.maximizer import MAXIMIZERS, Maximizer
-from boca.posterior import Data, collect, finite
-from boca.problem import Budget, Problem
-from boca.space import FloatArray, Point
-from boca.start import random_start, start_query
+from boca.model.encoding import Encoding
+from boca.model.posterior import Data, collect, finite
+from boca.model.surrogate import OF_FIDELITIES, Surrogate, is_flat
+from boca.search import acquisition
+from boca.search.initial_design import random_start, start_query
+from boca.search.maximizer import MAXIMIZERS, Maximizer
 from boca.strategies.base import STAND_IN, beta, check_fidelities, explain, free_or_stand_in, ladder, on_levels
-from boca.surrogate import OF_FIDELITIES, Surrogate, is_flat
-from boca.trial import History, Suggestion, point_key, sign
 
 _SMALLEST_DIFFERENCE = 1e-6  # scale of a difference of two levels: they may agree far better than f_0 varies
 _STEP = 1e-6  # of the differences that stand in for a gradient

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from boca.cost import costs
-from boca.problem import Budget, Problem
-from boca.start import random_point
+from boca.accounting.cost import costs
+from boca.domain.budget import Budget
+from boca.domain.problem import Problem
+from boca.domain.trial import History, Suggestion
+from boca.search.initial_design import random_point
 from boca.strategies.base import STAND_IN
-from boca.trial import History, Suggestion
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,1 @@
-"""Studies as files, for the command `boca run`: TOML in, everything that a run needs out."""
-
-from boca.study.file import STRATEGIES, Powers, Study, load
-
-__all__ = ["STRATEGIES", "Powers", "Study", "load"]
+"""What remembers: the optimiser, its recommendation, and the storages of its trials."""

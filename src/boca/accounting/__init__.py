@@ -1,0 +1,1 @@
+"""What a trial costs, what is spent, and what is left."""

@@ -1,0 +1,359 @@
+"""Parameters and spaces: what the user may vary, and where each point lies in the unit cube.
+
+This is the one place where user values and unit coordinates are turned into each other.  An `Int` is the lattice of
+its integers in [0, 1], ends included, and a `Choice` is one coordinate whose codes mean nothing but "same" or
+"different"; both convert exactly, so the model sees the very point that is evaluated.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boca.domain.errors import InvalidInput, flags
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Point: TypeAlias = dict[str, Any]
+
+_WIDEST_INT = 2**52  # beyond this, or on a log scale beyond the next, neighbours share a coordinate
+_LARGEST_LOG_INT = 2**45
+
+
+def finite_number(value: object, what: str) -> float:
+    """Return a finite float, or say what was wrong with the value; an array of one number is a number."""
+    is_masked = _is_masked(value)
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1 and not is_masked:
+        value = value.item()
+    if isinstance(value, bool | str | bytes | complex) or value is None or is_masked:
+        raise InvalidInput(f"{what} must be a finite number; got {value!r}.")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"{what} must be a finite number; got {value!r}.") from error
+    if not math.isfinite(number):
+        raise InvalidInput(f"{what} must be a finite number; got {value!r}.")
+    return number
+
+
+def _is_masked(value: object) -> bool:
+    """Whether a value is what NumPy calls masked: there is none, though behind the mask a number may lie."""
+    return isinstance(value, np.ndarray) and value.size == 1 and bool(getattr(value, "mask", False))
+
+
+def whole_number(value: object, what: str) -> int:
+    """Return an int; a float without fraction counts as one."""
+    if isinstance(value, bool) or _is_masked(value):
+        raise InvalidInput(f"{what} must be an integer; got {value!r}.")
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = finite_number(value, what)
+    if number != int(number):
+        raise InvalidInput(f"{what} must be an integer; got {value!r}.")
+    return int(number)
+
+
+def _check_bounds(low: float, high: float, log: bool, kind: str) -> None:
+    if not low < high:
+        raise InvalidInput(
+            f"{kind} needs low < high; got low={low!r}, high={high!r}. "
+            "A parameter with a single value belongs in your function, not in the space."
+        )
+    if log and low <= 0:
+        raise InvalidInput(f"{kind} on a log scale needs low > 0; got low={low!r}. Raise low or drop log=True.")
+    if log and not math.log(low) < math.log(high):
+        raise InvalidInput(f"{kind} needs ends whose logarithms differ; got low={low!r}, high={high!r}. Drop log=True.")
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real number in [low, high]; `log=True` searches orders of magnitude."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        flags(self, "log")
+        object.__setattr__(self, "low", finite_number(self.low, "Float low"))
+        object.__setattr__(self, "high", finite_number(self.high, "Float high"))
+        _check_bounds(self.low, self.high, self.log, "Float")
+        if not math.isfinite(self.high - self.low):
+            raise InvalidInput(f"Float needs a finite width; got low={self.low!r}, high={self.high!r}. Rescale it.")
+
+    @property
+    def levels(self) -> None:
+        """How many values there are: a continuum."""
+        return
+
+    def validate(self, value: object, what: str) -> float:
+        number = finite_number(value, what)
+        if not self.low <= number <= self.high:
+            raise InvalidInput(f"{what} must lie in [{self.low!r}, {self.high!r}]; got {value!r}.")
+        return number
+
+    def to_unit(self, values: Sequence[Any]) -> FloatArray:  # (n,) -> (n,)
+        return _scale(np.asarray(values, dtype=float), self.low, self.high, self.log)
+
+    def from_unit(self, u: float) -> float:
+        if u <= 0.0 or u >= 1.0:  # the ends are hit exactly, not up to rounding
+            return self.low if u <= 0.0 else self.high
+        return float(min(max(_unscale(u, self.low, self.high, self.log), self.low), self.high))
+
+    def snap(self, u: FloatArray) -> FloatArray:  # (n,) -> (n,)
+        """Return the nearest coordinates that stand for a value."""
+        return np.clip(u, 0.0, 1.0)
+
+    def around(self, u: float) -> list[float]:
+        """Return the coordinates of the values on either side of u."""
+        return [u]
+
+    def adjacent(self, u: float) -> list[float]:
+        """Return the coordinates one discrete step away from the value at u."""
+        return []
+
+
+@dataclass(frozen=True)
+class Int:
+    """An integer in [low, high], both included."""
+
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        flags(self, "log")
+        object.__setattr__(self, "low", whole_number(self.low, "Int low"))
+        object.__setattr__(self, "high", whole_number(self.high, "Int high"))
+        _check_bounds(self.low, self.high, self.log, "Int")
+        if max(self.high - self.low, -self.low, self.high) > (_LARGEST_LOG_INT if self.log else _WIDEST_INT):
+            limit = "2**45 on a log scale" if self.log else "2**52"
+            raise InvalidInput(
+                f"Int needs bounds and a width of at most {limit}; got low={self.low}, high={self.high}. Use Float."
+            )
+
+    @property
+    def levels(self) -> int:
+        return self.high - self.low + 1
+
+    def validate(self, value: object, what: str) -> int:
+        number = whole_number(value, what)
+        if not self.low <= number <= self.high:
+            raise InvalidInput(f"{what} must lie in [{self.low}, {self.high}]; got {value!r}.")
+        return number
+
+    def to_unit(self, values: Sequence[Any]) -> FloatArray:
+        return _scale(np.asarray(values, dtype=float), self.low, self.high, self.log)
+
+    def from_unit(self, u: float) -> int:
+        return int(min(max(round(_unscale(u, self.low, self.high, self.log)), self.low), self.high))
+
+    def snap(self, u: FloatArray) -> FloatArray:
+        inside = np.clip(u, 0.0, 1.0)
+        return self.to_unit(np.clip(np.rint(_unscale(inside, self.low, self.high, self.log)), self.low, self.high))
+
+    def around(self, u: float) -> list[float]:
+        value = _unscale(min(max(u, 0.0), 1.0), self.low, self.high, self.log)
+        return self._units(math.floor(value), math.ceil(value))
+
+    def adjacent(self, u: float) -> list[float]:
+        value = self.from_unit(u)
+        return self._units(value - 1, value + 1)
+
+    def _units(self, *values: int) -> list[float]:
+        inside = sorted({value for value in values if self.low <= value <= self.high})
+        return [float(u) for u in self.to_unit(inside)]
+
+
+def _plain(option: Any) -> Any:
+    """Return the value of a NumPy scalar, and of a member of an Enum that is a string or a number too."""
+    if isinstance(option, np.generic):
+        return option.item()
+    return option.value if isinstance(option, Enum) and isinstance(option, str | int | float) else option
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several options without an order: names, flags, information sources.
+
+    They are plain values, as a storage gives them back: of a NumPy scalar, or of an Enum that is a string or a number
+    too, the value is taken.
+    """
+
+    choices: tuple[Any, ...]
+
+    def __init__(self, choices: Sequence[Any]) -> None:
+        if isinstance(choices, str) or not isinstance(choices, Sequence):
+            raise InvalidInput(f"Choice needs a list of options; got {choices!r}.")
+        options = tuple(_plain(option) for option in choices)
+        for option in options:
+            if option is not None and not isinstance(option, str | bool | int | float):
+                raise InvalidInput(
+                    f"Choice options must be strings, numbers, booleans or None, so that a study can be stored; "
+                    f"got {option!r}. Use a name, and look the object up in your function."
+                )
+            if isinstance(option, float) and not math.isfinite(option):
+                raise InvalidInput(f"Choice options must be finite; got {option!r}.")
+        if len(options) < 2:
+            raise InvalidInput(f"Choice needs at least two options; got {list(options)!r}.")
+        if any(a == b for i, a in enumerate(options) for b in options[:i]):
+            raise InvalidInput(f"Choice options must differ from each other; got {list(options)!r}.")
+        object.__setattr__(self, "choices", options)
+
+    @property
+    def levels(self) -> int:
+        return len(self.choices)
+
+    def validate(self, value: object, what: str) -> Any:
+        return self.choices[self._index(value, what)]
+
+    def _index(self, value: object, what: str) -> int:
+        for index, option in enumerate(self.choices):
+            if option is value or (type(option) is type(value) and option == value):
+                return index
+        if isinstance(value, str | bool | int | float | np.generic):
+            for index, option in enumerate(self.choices):  # 1 for 1.0, a NumPy string for a string
+                if option == value:
+                    return index
+        raise InvalidInput(f"{what} must be one of {list(self.choices)!r}; got {value!r}.")
+
+    def to_unit(self, values: Sequence[Any]) -> FloatArray:
+        codes = [self._index(value, "a choice") for value in values]
+        return np.asarray(codes, dtype=float) / (self.levels - 1)
+
+    def from_unit(self, u: float) -> Any:
+        return self.choices[round(min(max(u, 0.0), 1.0) * (self.levels - 1))]
+
+    def snap(self, u: FloatArray) -> FloatArray:
+        """Cut [0, 1] into equal shares, so that a uniform draw favours no option."""
+        u = np.clip(u, 0.0, 1.0)
+        codes = np.minimum(np.floor(u * self.levels), self.levels - 1)
+        already = np.rint(u * (self.levels - 1))
+        exact = already / (self.levels - 1) == u  # a coordinate that stands for an option stays
+        return np.asarray(np.where(exact, already, codes) / (self.levels - 1), dtype=float)
+
+    def around(self, u: float) -> list[float]:
+        return [u]
+
+    def adjacent(self, u: float) -> list[float]:
+        here = round(u * (self.levels - 1))
+        return [code / (self.levels - 1) for code in range(self.levels) if code != here]
+
+
+Parameter: TypeAlias = Float | Int | Choice
+
+
+def _scale(values: FloatArray, low: float, high: float, log: bool) -> FloatArray:
+    if log:
+        values, low, high = np.log(values), math.log(low), math.log(high)
+    return np.clip((values - low) / (high - low), 0.0, 1.0)
+
+
+def _unscale(u: Any, low: float, high: float, log: bool) -> Any:
+    if log:
+        return np.exp(math.log(low) + u * (math.log(high) - math.log(low)))
+    return low + u * (high - low)
+
+
+class Space(Mapping[str, Parameter]):
+    """A read-only mapping from name to parameter; its order is the order of the coordinates."""
+
+    def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **named: Parameter) -> None:
+        if parameters is not None and not isinstance(parameters, Mapping):
+            raise InvalidInput(f"Space takes a mapping from name to parameter, or keywords; got {parameters!r}.")
+        twice = [name for name in named if name in (parameters or {})]
+        if twice:
+            raise InvalidInput(
+                f"Space needs every name once; got {twice} in the mapping and as keywords. "
+                "To replace a parameter, give Space({**parameters, name: parameter})."
+            )
+        given = {**(parameters or {}), **named}
+        for name, parameter in given.items():
+            if not isinstance(name, str) or not name:
+                raise InvalidInput(f"A parameter's name must be a non-empty string; got {name!r}.")
+            if not isinstance(parameter, Float | Int | Choice):
+                raise InvalidInput(
+                    f"Parameter {name!r} must be boca.Float, boca.Int or boca.Choice; got {parameter!r}."
+                )
+        self._parameters = given
+        self.is_continuous = all(isinstance(parameter, Float) for parameter in given.values())
+        self.has_choices = any(isinstance(parameter, Choice) for parameter in given.values())
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._parameters.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and tuple(self.items()) == tuple(other.items())
+
+    def __repr__(self) -> str:
+        return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
+
+    @property
+    def size(self) -> int | float:
+        """How many points there are; infinite as soon as one parameter is a Float."""
+        levels = [p.levels for p in self.values()]
+        return math.inf if None in levels else math.prod(level for level in levels if level is not None)
+
+    def points(self) -> FloatArray:  # (size, d)
+        """Return every point of a finite space, in unit coordinates."""
+        axes = [
+            p.to_unit(p.choices if isinstance(p, Choice) else range(p.low, p.high + 1))
+            for p in self.values()
+            if not isinstance(p, Float)
+        ]
+        if len(axes) < len(self):
+            raise InvalidInput(f"Only a finite space can be listed; got {self!r}.")
+        return np.array(list(itertools.product(*axes)))
+
+    def validate(self, point: Mapping[str, Any], what: str) -> Point:
+        """Return the point with every value in its canonical type, or refuse it."""
+        if not isinstance(point, Mapping):
+            raise InvalidInput(f"{what} must be a mapping with the names {list(self)}; got {point!r}.")
+        missing = [name for name in self if name not in point]
+        unknown = [name for name in point if name not in self._parameters]
+        if missing or unknown:
+            raise InvalidInput(
+                f"{what} must have exactly the names {list(self)}; "
+                f"missing: {missing or 'none'}, unknown: {unknown or 'none'}."
+            )
+        return {name: parameter.validate(point[name], f"{what}[{name!r}]") for name, parameter in self.items()}
+
+    def to_unit(self, points: Sequence[Mapping[str, Any]]) -> FloatArray:  # n points -> (n, d)
+        columns = [parameter.to_unit([point[name] for point in points]) for name, parameter in self.items()]
+        return np.column_stack(columns) if columns else np.empty((len(points), 0))
+
+    def from_unit(self, u: FloatArray) -> Point:  # (d,) -> a point
+        return {name: parameter.from_unit(float(u[j])) for j, (name, parameter) in enumerate(self.items())}
+
+    def columns(self, U: FloatArray) -> dict[str, Any]:  # (m, d) -> name to (m,)
+        """Return the values of many points by name."""
+        return {
+            name: np.array([parameter.from_unit(u) for u in U[:, j].tolist()])
+            for j, (name, parameter) in enumerate(self.items())
+        }
+
+    def snap(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m, d)
+        """Move every row to the nearest point that exists."""
+        if self.is_continuous:
+            return np.minimum(np.maximum(U, 0.0), 1.0)
+        snapped = np.empty_like(U, dtype=float)
+        for j, parameter in enumerate(self.values()):
+            snapped[:, j] = parameter.snap(U[:, j])
+        return snapped

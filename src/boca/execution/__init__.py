@@ -1,0 +1,1 @@
+"""What evaluates: the driver of a run, its callbacks, and the executors."""

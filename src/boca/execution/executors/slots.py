@@ -1,0 +1,182 @@
+"""Evaluate in worker processes of our own, where whatever happens to one of them costs one trial.
+
+A slot is a thread here that feeds one worker process there, and starts another when that one ended.  A worker is a
+fresh interpreter, not a copy of this one: nothing of the calling script runs again, so the script needs no `__main__`
+guard.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import queue
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from boca.domain.errors import InvalidInput
+from boca.domain.space import Point, whole_number
+from boca.execution.executors.base import (
+    CLOSED,
+    Objective,
+    Outcome,
+    arguments,
+    checked,
+    closed,
+    finished,
+    pickled,
+    pickled_arguments,
+)
+from boca.execution.executors.process import End, Worker
+from boca.execution.executors.worker import described
+
+_LOADING = 600.0  # seconds for a worker to start and to import what the objective needs
+_GRACE = 3.0  # seconds for an idle worker to end by itself, with what the objective left to be done at exit
+
+log = logging.getLogger("boca")
+
+
+@dataclass(frozen=True)
+class Slots:
+    """So many worker processes, each with at most so many bytes of memory.
+
+    The limit is one of address space, which counts what libraries reserve beside what they use: give a gigabyte more
+    than you mean.  It holds for each process that the objective starts as well, one by one, and on Linux alone.
+    """
+
+    workers: int
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workers", whole_number(self.workers, "The number of workers"))
+        if self.workers < 1:
+            raise InvalidInput(f"The number of workers must be at least 1; got {self.workers!r}.")
+        if self.memory is None:
+            return
+        object.__setattr__(self, "memory", whole_number(self.memory, "memory"))
+        if self.memory < 1:
+            raise InvalidInput(f"memory must be a positive number of bytes, or None; got {self.memory!r}.")
+        if sys.platform != "linux":
+            raise InvalidInput(f"A memory limit needs Linux; this is {sys.platform}. Leave memory out.")
+
+
+@dataclass(frozen=True)
+class _Task:
+    message: bytes
+    timeout: float | None
+    future: Future[Outcome]
+
+
+@final
+class SlotEngine:
+    """The engine of `executor=n` and `executor=Slots(n, memory=...)`.
+
+    A worker starts with the first evaluation of its slot.  The clock of a timeout starts when the worker has loaded the
+    objective, because its imports may take long; for that it has ten minutes.
+    """
+
+    def __init__(self, slots: Slots, objective: Objective, *, takes_fidelity: bool) -> None:
+        if not sys.executable:
+            raise InvalidInput("Workers need an interpreter, and sys.executable is empty. Set it to the path of one.")
+        path = [entry for entry in sys.path if isinstance(entry, str)]
+        recipe = _frame(pickle.dumps((path, slots.memory))) + _frame(pickled(objective))
+        self._takes_fidelity = takes_fidelity
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._is_closed = False
+        places = [_Slot(recipe, Path.cwd(), self._stop) for _ in range(slots.workers)]
+        self._threads = [threading.Thread(target=slot.serve, args=(self._tasks,), daemon=True) for slot in places]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def slots(self) -> int:
+        return len(self._threads)
+
+    def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
+        if self._is_closed:
+            raise closed()
+        limit = checked(timeout)
+        values = pickled_arguments(arguments(x, z, takes_fidelity=self._takes_fidelity))
+        if isinstance(values, Outcome):
+            return finished(values)
+        future: Future[Outcome] = Future()
+        future.set_running_or_notify_cancel()  # it is not for the one who waits to cancel
+        self._tasks.put(_Task(_frame(values), limit, future))
+        return future
+
+    def close(self, *, now: bool = False) -> None:
+        if now:
+            self._stop.set()
+        if not self._is_closed:
+            self._is_closed = True
+            for _ in self._threads:
+                self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+def _frame(body: bytes) -> bytes:
+    return len(body).to_bytes(8) + body
+
+
+class _Slot:
+    """One evaluation at a time, in one worker after the other."""
+
+    def __init__(self, recipe: bytes, directory: Path, stop: threading.Event) -> None:
+        self._recipe = recipe
+        self._directory = directory
+        self._stop = stop
+        self._worker: Worker | None = None
+
+    def serve(self, tasks: queue.SimpleQueue[_Task | None]) -> None:
+        """Evaluate one task after the other until there is None."""
+        while (task := tasks.get()) is not None:
+            began = time.perf_counter()
+            try:
+                outcome = self._evaluate(task)
+            except Exception as error:  # no more processes, no more files: whoever waits shall know
+                self._dismiss()
+                reason = f"The evaluation could not be run: {described(error)}"
+                outcome = Outcome(None, reason, "", time.perf_counter() - began, died=True)
+            task.future.set_result(outcome)
+        self._dismiss(grace=0.0 if self._stop.is_set() else _GRACE)
+
+    def _evaluate(self, task: _Task) -> Outcome:
+        if self._stop.is_set():
+            return Outcome(None, CLOSED, "", 0.0, died=True)
+        if self._worker is not None and not self._worker.is_alive:
+            self._dismiss()  # it ended between two evaluations: that costs nothing
+        if self._worker is None:
+            self._worker = Worker(self._directory)
+            loaded = self._worker.ask(self._recipe, _LOADING, self._stop)
+            if isinstance(loaded, End):
+                return self._failure(loaded, "The objective was not loaded", _LOADING, 0.0)
+            if loaded["error"] is not None:
+                return Outcome(None, loaded["error"], self._dismiss(), 0.0)
+        began = time.perf_counter()
+        answer = self._worker.ask(task.message, task.timeout, self._stop)
+        if isinstance(answer, End):
+            return self._failure(answer, "There was no result", task.timeout, time.perf_counter() - began)
+        return Outcome(answer["value"], answer["error"], self._worker.output, answer["seconds"])
+
+    def _failure(self, end: End, missing: str, limit: float | None, seconds: float) -> Outcome:
+        """End the worker that owes an answer, and return the outcome without one."""
+        worker, output = self._worker, self._dismiss()
+        if end is End.LATE:
+            return Outcome(None, f"{missing} after {limit:g} s; its process was killed.", output, seconds)
+        reason = CLOSED if end is End.STOPPED or worker is None else f"The worker {worker.fate} and left no result."
+        log.info("%s", reason)
+        return Outcome(None, reason, output, seconds, died=True)
+
+    def _dismiss(self, *, grace: float = 0.0) -> str:
+        """End the worker if there is one, and return what it has printed."""
+        if self._worker is None:
+            return ""
+        worker, self._worker = self._worker, None
+        worker.end(grace=grace)
+        return worker.output

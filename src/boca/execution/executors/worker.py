@@ -1,0 +1,244 @@
+"""Evaluate an objective and say what came of it; as a script, do so for a driver at the other end of a pipe.
+
+The script starts a fresh interpreter of its own, so it imports the standard library alone: about 50 ms, where `import
+boca` takes 300.  What the objective itself needs is imported when it is unpickled.
+
+A message is a length of eight bytes and as many bytes.  The driver sends the setup and the objective, which the worker
+acknowledges, and then the arguments of one call after the other; answers are JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import json
+import math
+import numbers
+import os
+import pickle
+import reprlib
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+ERROR_LENGTH = (
+    6000  # characters of an error that are kept; its first line, which says what happened, has a part of them
+)
+_SUMMARY_LENGTH = 1000
+_ERRORS = "backslashreplace"  # what is printed is for people: any character will do
+_PR_SET_PDEATHSIG = 1
+
+
+class Report(NamedTuple):
+    """What came of one call: a finite number or the reason why there is none, and how long it took."""
+
+    value: float | None
+    error: str | None
+    seconds: float
+    exception: BaseException | None = None
+
+
+# One call ---------------------------------------------------------------------------------------------------------
+
+
+def evaluate(
+    objective: Callable[..., object], arguments: tuple[Any, ...], *, passing: tuple[type[BaseException], ...] = ()
+) -> Report:
+    """Call the objective; whatever it raises is reported, save for the exceptions that are to pass."""
+    began = time.perf_counter()
+    try:
+        returned = objective(*arguments)
+    except passing:
+        raise
+    except BaseException as error:  # sys.exit() in an objective ends a trial, not a worker
+        took = time.perf_counter() - began
+        if isinstance(error, MemoryError):
+            traceback.clear_frames(error.__traceback__)  # what they hold is needed to write the report
+        return Report(None, described(error), took, error)
+    took = time.perf_counter() - began
+    value = _finite(returned)
+    if value is None:
+        return Report(None, f"The objective must return a finite number; it returned {_shown(returned)}.", took)
+    return Report(value, None, took)
+
+
+def evaluate_pickled(objective: bytes, arguments: bytes) -> Report:
+    """Do the same in a process of somebody else's, where things arrive as cloudpickle wrote them."""
+    try:
+        call, values = _unpickled(objective), pickle.loads(arguments)
+    except BaseException as error:
+        return Report(None, unloadable(error), 0.0)
+    return evaluate(call, values)._replace(exception=None)  # exceptions of others do not always travel
+
+
+@lru_cache(maxsize=1)
+def _unpickled(objective: bytes) -> Any:
+    """Return the objective, the same one for every call in this process."""
+    return pickle.loads(objective)
+
+
+def _finite(value: Any) -> float | None:
+    """Return the float that a value stands for, by the rules of `boca.domain.space.finite_number`, or None.
+
+    They are written out once more because that module needs NumPy, which takes longer to import than all of this.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic) and value.size == 1:
+        value = None if getattr(value, "mask", False) else value.item()
+    if isinstance(value, bool | str | bytes) or value is None:
+        return None
+    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+        return None  # NumPy would drop the imaginary part
+    try:
+        number = float(value)
+    except Exception:  # __float__ may raise anything
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _shown(value: object) -> str:
+    """Return what a value looks like, in one line of bounded length and whatever its repr does."""
+    shape = reprlib.Repr()
+    shape.maxstring = shape.maxother = shape.maxlong = 200
+    try:
+        return cut(" ".join(shape.repr(value).split()), 300)
+    except Exception:
+        return f"something of type {type(value).__name__} that cannot be shown"
+
+
+def described(error: BaseException) -> str:
+    """Return an exception in words: what it is in the first line, then where it came from."""
+    stack = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame that called the objective
+    try:
+        summary = "".join(traceback.format_exception_only(error)).strip()
+        story = "".join(traceback.format_exception(type(error), error, stack)).strip() if stack else ""
+    except Exception:
+        return f"{type(error).__name__}, which cannot be shown"
+    summary = cut(summary, _SUMMARY_LENGTH)
+    return f"{summary}\n{cut(story, ERROR_LENGTH - len(summary))}" if story else summary
+
+
+def unloadable(error: BaseException) -> str:
+    """Say that the objective did not arrive."""
+    return (
+        f"The objective could not be loaded in the process that is to run it, with: {described(error)}\n"
+        "What it imports must be installed there, or lie where the driver finds it too."
+    )
+
+
+def cut(text: str, length: int) -> str:
+    """Return text that any file or database can hold, without its middle where it is longer than that."""
+    text = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+    if len(text) <= length:
+        return text
+    head = length // 3
+    return f"{text[:head]} [... {len(text) - length} characters cut ...] {text[head - length :]}"
+
+
+# One worker -------------------------------------------------------------------------------------------------------
+
+
+def main(requests: int, replies: int, driver: int) -> None:
+    """Evaluate what comes in on one pipe, answer on the other, and end when there is nothing more to come."""
+    _follow(driver)
+    faulthandler.enable()  # a crash leaves its traceback in the output
+    for pipe in (requests, replies):
+        os.set_inheritable(pipe, False)  # not for the processes that the objective starts
+    this, spare = os.getpid(), os.dup(1)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors=_ERRORS, line_buffering=True)  # type: ignore[union-attr]
+    setup = _receive(requests)
+    objective = _receive(requests)
+    if setup is None or objective is None:
+        return
+    try:
+        call = _load(setup, objective)
+    except BaseException as error:
+        _send(replies, {"error": unloadable(error)})
+        return
+    del objective
+    _send(replies, {"error": None})
+    while (arguments := _receive(requests)) is not None:
+        _open_output(spare)
+        try:
+            report = evaluate(call, pickle.loads(arguments))
+        except BaseException as error:  # of unpickling
+            report = Report(None, unloadable(error), 0.0)
+        _flush()
+        if os.getpid() != this:
+            os._exit(0)  # the objective forked, and this is the child: the parent answers
+        _send(replies, {"value": report.value, "error": report.error, "seconds": report.seconds})
+        del report  # its exception holds on to what the objective had
+
+
+def _follow(driver: int) -> None:
+    """End with the driver: on Linux the kernel sees to it, elsewhere the process that watches this group alone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != driver:  # it died before that took effect
+        os._exit(1)
+
+
+def _load(setup: bytes, objective: bytes) -> Any:
+    """Make this interpreter find what the driver finds, within the memory that it may have, and load the objective."""
+    sys.path[:], memory = pickle.loads(setup)
+    if memory is not None:
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        limit = memory if most == resource.RLIM_INFINITY else min(memory, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    return pickle.loads(objective)
+
+
+def _open_output(spare: int) -> None:
+    """Let what is printed reach the driver again where an objective closed its output."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(spare, number)
+        if getattr(getattr(sys, name, None), "closed", True):
+            setattr(sys, name, open(number, "w", 1, encoding="utf-8", errors=_ERRORS, closefd=False))  # noqa: SIM115
+
+
+def _flush() -> None:
+    """Send off what Python and C still hold back."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).fflush(None)
+
+
+def _receive(pipe: int) -> bytes | None:
+    """Return the next message, or None at the end."""
+    header = _read(pipe, 8)
+    return None if header is None else _read(pipe, int.from_bytes(header))
+
+
+def _read(pipe: int, length: int) -> bytes | None:
+    parts, missing = [], length
+    while missing:
+        part = os.read(pipe, min(missing, 1 << 20))
+        if not part:
+            return None
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
+
+
+def _send(pipe: int, answer: dict[str, Any]) -> None:
+    body = json.dumps(answer, allow_nan=False).encode()
+    message = memoryview(len(body).to_bytes(8) + body)
+    while message:
+        message = message[os.write(pipe, message) :]
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,238 @@
+"""Points of a problem as rows of features, and the kernel and the prior on them.
+
+symbol   shape    meaning
+U        (n, d)   unit coordinates of x
+Z        (n, p)   unit coordinates of z
+F        (n, D)   features: numeric x, indicators of x choices, numeric z, indicators of z choices, whether z is z*
+h        (H,)     bandwidths, in the order of the space and then of the fidelity space; strengths of jump and trend
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boca.domain.errors import InvalidInput
+from boca.domain.problem import Problem
+from boca.domain.space import Choice, FloatArray, Point, Space
+from boca.domain.trial import History
+from boca.gp.fit import Prior
+from boca.gp.kernels import Custom, Jump, Kernel, Profile, Radial, Trend
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+# A covariance on fidelities by name: values come as arrays that broadcast against each other.
+FidelityKernel: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+
+_LOG_KAPPA0 = (math.log(1e-2), math.log(1e3))
+_LOG_H = (math.log(0.01), math.log(10.0))
+_LOG_ETA2 = (math.log(1e-6), math.log(2.0))
+_STRONGEST = 20.0  # of jump and trend
+_RATE = 2.0  # of the exponential prior on either: what nothing speaks for is exactly zero
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Points of a problem as rows of features, and the kernel on them.
+
+    Columns: numeric x, indicators of x choices, numeric z, indicators of z choices; extended, whether z is z*.
+    """
+
+    problem: Problem
+    profile: Profile
+    fidelity_kernel: FidelityKernel | None = None
+    is_extended: bool = False
+    """Whether the target may differ from all other fidelities at once, and all x rise or fall together on the way."""
+
+    def features(self, xs: list[Point], zs: list[Point]) -> FloatArray:  # n points -> (n, D)
+        return np.hstack(
+            [
+                self.x_features(self.problem.space.to_unit(xs)),
+                self.z_features(self.problem.fidelity.to_unit(zs)),
+            ]
+        )
+
+    def pending(self, history: History) -> FloatArray:  # (m, D)
+        return self.features([t.x for t in history.running], [t.z for t in history.running])
+
+    def x_features(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n, Dx)
+        return _indicators(self.problem.space, U)
+
+    def z_features(self, Z: FloatArray) -> FloatArray:  # (n, p) -> (n, Dz)
+        if self.fidelity_kernel:
+            return Z
+        features = _indicators(self.problem.fidelity, Z)
+        return np.column_stack([features, (self._unit_target == Z).all(axis=1)]) if self.is_extended else features
+
+    def x_unit(self, features: FloatArray) -> FloatArray:  # (k, Dx) -> (k, d)
+        U = np.empty((len(features), len(self.problem.space)))
+        U[:, self.x_numeric] = features[:, : len(self.x_numeric)]
+        column = len(self.x_numeric)
+        for j, parameter in enumerate(self.problem.space.values()):
+            if isinstance(parameter, Choice):
+                U[:, j] = np.argmax(features[:, column : column + parameter.levels], axis=1) / (parameter.levels - 1)
+                column += parameter.levels
+        return U
+
+    @cached_property
+    def x_numeric(self) -> list[int]:
+        """The unit coordinates that are numeric, in the order of their columns."""
+        return [j for j, parameter in enumerate(self.problem.space.values()) if not isinstance(parameter, Choice)]
+
+    @cached_property
+    def x_width(self) -> int:
+        return len(_owners(self.problem.space))
+
+    @cached_property
+    def target(self) -> FloatArray:  # (Dz,)
+        return np.ravel(self.z_features(self._unit_target))
+
+    @cached_property
+    def _unit_target(self) -> FloatArray:  # (1, p)
+        return self.problem.fidelity.to_unit([self.problem.target])
+
+    def away(self, F: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        """Return how far every fidelity is from the target: 0 there, 1 where all parameters are at the other end."""
+        p = len(self.problem.fidelity)
+        z_width = len(self.target) - (self.is_extended and not self.fidelity_kernel)
+        steps = F[:, self.x_width : self.x_width + z_width] - self.target[:z_width]
+        if self.fidelity_kernel:  # one column a parameter: another option is as far as can be
+            options = [isinstance(parameter, Choice) for parameter in self.problem.fidelity.values()]
+            steps = np.where(options, steps != 0.0, steps)
+        return np.asarray(np.sqrt(np.square(steps).sum(axis=1) / max(p, 1)))
+
+    def is_target(self, F: FloatArray) -> BoolArray:  # (n, D) -> (n,)
+        return np.asarray(np.equal(F[:, self.x_width :], self.target).all(axis=1))
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The product of a kernel on the domain and one on the fidelities.  [K17, eq. 3]"""
+        d = len(self.problem.space)
+        owners = _owners(self.problem.space)
+        numeric = len(self.x_numeric)
+        columns = tuple(range(len(owners)))
+        groups: list[tuple[Profile, tuple[int, ...], tuple[int, ...]]]
+        if self.profile == "se":
+            groups = [("se", columns, tuple(owners))]
+        else:
+            groups = [
+                (self.profile, columns[:numeric], tuple(owners[:numeric])),
+                ("se", columns[numeric:], tuple(owners[numeric:])),
+            ]
+        custom: tuple[Custom, ...] = ()
+        jump, trend, strength = None, None, d + len(self.problem.fidelity)
+        if self.fidelity_kernel:
+            columns = tuple(self.x_width + j for j in range(len(self.problem.fidelity)))
+            custom = (Custom(self._named_kernel, self._named_variance, columns),)
+        else:
+            z_owners = _owners(self.problem.fidelity)
+            z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
+            groups.append(("se", z_columns, tuple(d + owner for owner in z_owners)))
+            if self.is_extended:
+                jump = Jump(self.x_width + len(z_owners), strength)
+                trend = Trend(z_columns, tuple(self.target[: len(z_owners)]), strength + 1)
+        return Kernel(tuple(Radial(*group) for group in groups if group[1]), custom, jump, trend)
+
+    def _named_kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, p), (m, p) -> (n, m)
+        """Hand the user's kernel mappings by name, in the user's own units."""
+        a = {name: values[:, None] for name, values in self.problem.fidelity.columns(A).items()}
+        b = {name: values[None, :] for name, values in self.problem.fidelity.columns(B).items()}
+        return self._call_kernel(a, b, (len(A), len(B))) / self._unit
+
+    def _named_variance(self, A: FloatArray) -> FloatArray:  # (n, p) -> (n,)
+        a = self.problem.fidelity.columns(A)
+        return self._call_kernel(a, a, (len(A),)) / self._unit
+
+    @cached_property
+    def _unit(self) -> float:
+        """The variance at the target, by which a user's kernel is divided: its scale is what kappa0 is for."""
+        star = self.problem.fidelity.columns(self.target[None, :])
+        variance = float(self._call_kernel(star, star, (1,))[0])
+        if not variance > 0:
+            raise InvalidInput(f"fidelity_kernel(z, z) must be positive; got {variance!r} at the target.")
+        return variance
+
+    def _call_kernel(self, a: Mapping[str, Any], b: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
+        assert self.fidelity_kernel is not None
+        try:
+            K = np.broadcast_to(np.asarray(self.fidelity_kernel(a, b), dtype=float), shape)
+        except KeyError as error:
+            names = ", ".join(map(repr, self.problem.fidelity)) or "none, so leave fidelity_kernel out"
+            raise InvalidInput(
+                f"fidelity_kernel(a, b) must use the names of fidelities; it raised {error!r}. "
+                f"The fidelities are: {names}."
+            ) from error
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"fidelity_kernel(a, b) must return covariances that broadcast to {shape}; it raised {error!r}. "
+                "Its arguments are mappings from name to NumPy arrays: use NumPy functions."
+            ) from error
+        if not np.all(np.isfinite(K)):
+            raise InvalidInput(f"fidelity_kernel(a, b) must return finite covariances; got {K!r}.")
+        return K
+
+    def check_fidelity_kernel(self) -> None:
+        """Refuse a user's kernel that is no covariance, before it spoils a model."""
+        Z = np.vstack([self.problem.grid[1], self.target])
+        own = self._named_variance(Z)
+        if not np.all(own > 0):
+            nowhere = self.problem.fidelity.from_unit(Z[int(np.argmin(own))])
+            raise InvalidInput(f"fidelity_kernel(z, z) must be positive; got {np.min(own):.3g} at z={nowhere!r}.")
+        some = np.vstack([Z[:: max(1, len(Z) // 64)], self.target])
+        K = self._named_kernel(some, some)
+        scale = float(np.max(np.abs(K)))
+        if not np.allclose(K, K.T, atol=1e-8 * scale):
+            raise InvalidInput("fidelity_kernel(a, b) must be symmetric: the same for (b, a).")
+        lowest = float(np.min(np.linalg.eigvalsh(K)))
+        if lowest < -1e-6 * scale:
+            raise InvalidInput(
+                f"fidelity_kernel(a, b) must be positive semi-definite; on the problem's fidelities it has the "
+                f"eigenvalue {lowest:.3g}."
+            )
+
+    def prior(self, *, informative: bool) -> Prior:
+        d, p = len(self.problem.space), 0 if self.fidelity_kernel else len(self.problem.fidelity)
+        mean = [0.0, *[math.log(0.4 * math.sqrt(d))] * d, *[0.0] * p, math.log(0.01)]
+        deviation = [1.5, *[1.0] * (d + p), 2.0] if informative else [math.inf] * (d + p + 2)
+        low, high = zip(_LOG_KAPPA0, *[_LOG_H] * (d + p), _LOG_ETA2, strict=True)
+        k = self.kernel.strengths
+        return Prior(
+            np.array([*mean, *[0.0] * k]),
+            np.array([*deviation, *[math.inf] * k]),
+            np.array([*low, *[0.0] * k]),
+            np.array([*high, *[_STRONGEST] * k]),
+            np.array([*[0.0] * len(mean), *[_RATE] * k]),
+        )
+
+    def fidelity_covariance(self, h: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Return k(z, z*), k(z, z) for the rows of Z (m, p), and k(z*, z*): of the fidelity's kernel, trend apart."""
+        if self.fidelity_kernel:
+            star = self.target[None, :]
+            return self._named_kernel(Z, star)[:, 0], self._named_variance(Z), float(self._named_variance(star)[0])
+        A = np.hstack([np.zeros((len(Z), self.x_width)), self.z_features(Z)])
+        star = np.concatenate([np.zeros(self.x_width), self.target])[None, :]
+        return replace(self.kernel, trend=None).value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
+
+
+def _owners(space: Space) -> list[int]:
+    """Return which parameter each feature column belongs to: numeric ones first, then a column an option."""
+    numeric = [j for j, parameter in enumerate(space.values()) if not isinstance(parameter, Choice)]
+    choices = [(j, parameter) for j, parameter in enumerate(space.values()) if isinstance(parameter, Choice)]
+    return numeric + [j for j, parameter in choices for _ in range(parameter.levels)]
+
+
+def _indicators(space: Space, U: FloatArray) -> FloatArray:  # (n, d) -> (n, D)
+    if not space.has_choices:
+        return U
+    columns = [U[:, j] for j, parameter in enumerate(space.values()) if not isinstance(parameter, Choice)]
+    for j, parameter in enumerate(space.values()):
+        if isinstance(parameter, Choice):
+            code = np.rint(U[:, j] * (parameter.levels - 1))
+            columns.extend((code == option) * math.sqrt(0.5) for option in range(parameter.levels))
+    return np.column_stack(columns)

@@ -1,0 +1,1 @@
+"""From a model to a point: what is worth trying, and how its maximum is found."""

@@ -1,0 +1,419 @@
+"""The optimiser: the one stateful object.  It asks a strategy, keeps the books, and remembers through a storage."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import numpy as np
+
+from boca.accounting import cost as cost_models
+from boca.accounting.ledger import Books
+from boca.domain.budget import Budget, Capital
+from boca.domain.errors import InvalidInput, InvalidTrial
+from boca.domain.problem import Problem
+from boca.domain.space import Point, finite_number
+from boca.domain.trial import History, Trial, occupied, point_key
+from boca.strategies import Boca, Strategy
+from boca.study.recommendation import Recommendation, recommend
+from boca.study.spec import CHANGEABLE, describe, differences
+from boca.study.storage import Lease, Memory, Queued, Snapshot, Storage
+from boca.study.storage.transitions import refuse_result
+from boca.study.trial_io import results
+
+if TYPE_CHECKING:
+    from boca.study.storage.sql import Database
+
+Check: TypeAlias = Callable[[Trial], object]
+"""Called with a trial that is about to be handed out; what it raises keeps that from happening."""
+
+_TRIES = 3  # choices that were overtaken, after which a claim does not wait for a quiet moment any more
+
+
+class Optimizer:
+    """Ask for a query, evaluate it however you like, tell the result."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        budget: Capital | float | None,
+        strategy: Strategy | None = None,
+        seed: int | None = None,
+        storage: str | None = None,
+        name: str = "study",
+        allow_change: bool = False,
+    ) -> None:
+        """Begin a study, or go on with the one of this name where the storage has it.
+
+        `storage` is None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.  A
+        study that is there must have been made of the same problem, strategy, seed and budget; `seed=None` takes its
+        seed, and with `allow_change` the budget may be a wider one and the strategy that of another version.
+        """
+        if not isinstance(problem, Problem):
+            raise InvalidInput(f"problem must be a boca.Problem; got {problem!r}.")
+        strategy = Boca() if strategy is None else strategy
+        if not isinstance(strategy, Strategy) or isinstance(strategy, type):
+            raise InvalidInput(f"strategy must have a method suggest, such as boca.Boca(); got {strategy!r}.")
+        check = getattr(strategy, "check", None)
+        if callable(check):  # a strategy may look at the problem before anything is paid for
+            check(problem)
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise InvalidInput(f"seed must be a non-negative integer or None; got {seed!r}.")
+        self.problem = problem
+        self.strategy = strategy
+        self.seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else int(seed)  # 63 bits
+        self.name = name
+        self.capital = budget if isinstance(budget, Capital) or budget is None else Capital(budget, "cost")
+        self._first: Capital | None = None  # the budget that the study was made with, where it is another now
+        self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
+        self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
+        self._refused: tuple[int, tuple[Queued, ...]] | None = None  # the event and the queue of the last "not now"
+
+    def _open(self, url: str, seed: int | None, allow_change: bool) -> Storage:
+        """Return the study of this name in a database: a new one, or the one that is there and fits."""
+        from boca.study.storage.sql import Database
+
+        if not isinstance(url, str):
+            raise InvalidInput(f"storage must be a URL such as 'sqlite:///study.db', or None; got {url!r}.")
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= 255:
+            raise InvalidInput(f"name must be a text of 1 to 255 characters; got {self.name!r}.")
+        database = Database(url)
+        try:
+            self._agree(database, seed, allow_change)
+            return database.study(self.name)
+        except BaseException:
+            database.close()
+            raise
+
+    def _agree(self, database: Database, seed: int | None, allow_change: bool) -> None:
+        """Make the study, or see that the one that is there was made of the same."""
+        from boca.study.storage.reader import described
+
+        given = describe(self.problem, self.strategy, seed=self.seed, capital=self.capital)
+        stored = described(self.name, database.create(self.name, given))
+        if seed is None:
+            self.seed = given["seed"] = stored["seed"]
+        wrong = differences(stored, given)
+        first = stored.get("first_budget", stored["budget"] if "budget" in wrong else None)
+        if first is not None:
+            given["first_budget"], self._first = first, Capital(**first)
+        if wrong and allow_change and wrong.keys() <= CHANGEABLE:
+            if "budget" in wrong:
+                _refuse_narrower(self.problem, stored["budget"], given["budget"])
+            database.change(self.name, given)
+        elif wrong:
+            raise InvalidInput(
+                f"The study {self.name!r} is there and must be gone on with as it was made: "
+                f"{'; '.join(wrong.values())}. "
+                "Give what it was made of, or another name; allow_change=True lets the budget be a wider one, "
+                "and the strategy have the fields of this version from here on."
+            )
+
+    # What is there ------------------------------------------------------------------------------------------------
+
+    @property
+    def history(self) -> History:
+        """All trials so far, as copies: what you do to them stays yours."""
+        return self._history.copied()
+
+    @property
+    def running(self) -> tuple[Trial, ...]:
+        """The trials that are out."""
+        return tuple(trial.copied() for trial in self._history.running)
+
+    @property
+    def best(self) -> Trial | None:
+        """The best complete trial at the target; None before there is one."""
+        found = self._history.best(self.problem)
+        return None if found is None else found.copied()
+
+    @property
+    def budget(self) -> Budget:
+        """The money in cost units, with what is spent and what trials that are out have reserved."""
+        return self._books(self._history).budget
+
+    @property
+    def spent(self) -> float:
+        """What finished trials were charged: cost units, or seconds under a budget in seconds."""
+        return self._books(self._history).spent
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know about this study, in sentences."""
+        now = self.storage.read()
+        books = self._books(now.history)
+        return tuple(books.warnings(queued=sum(not books.affords(point.z) for point in now.queue)))
+
+    def recommend(self) -> Recommendation | None:
+        """Return the point to use at the target, with its uncertainty; None before the first result."""
+        return recommend(self.problem, self._history, self.strategy)
+
+    # What can be done ---------------------------------------------------------------------------------------------
+
+    @overload
+    def ask(self, *, lease: Lease | None = None, check: Check | None = None) -> Trial | None: ...
+    @overload
+    def ask(self, n: int, *, lease: Lease | None = None, check: Check | None = None) -> list[Trial]: ...
+    def ask(
+        self, n: int | None = None, *, lease: Lease | None = None, check: Check | None = None
+    ) -> Trial | list[Trial] | None:
+        """Return the next trial to evaluate, or None when nothing affordable is left (with trials out: not now).
+
+        `ask(n)` returns a list of at most n trials.  Without a lease, what an executor has, a trial stays out until
+        somebody tells its result, be it in another process and in two days.  `check` sees a trial before it is stored:
+        where it raises, nothing was handed out.
+        """
+        if n is None:
+            return self._ask(lease, check)
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise InvalidInput(f"ask(n) needs a positive integer; got {n!r}.")
+        trials: list[Trial] = []
+        while len(trials) < n and (trial := self._ask(lease, check)) is not None:
+            trials.append(trial)
+        self._note_time(trials)  # choosing the later ones is not the earlier ones' time
+        return trials
+
+    def retake(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
+        """Take over the trials whose executors died, and return them to be evaluated again; see `Storage.retake`."""
+        trials = [trial.copied() for trial in self.storage.retake(lease, max_retries=max_retries, limit=limit)]
+        self._note_time(trials)
+        return trials
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: float,
+        *,
+        cost: float | None = None,
+        noise: float | None = None,
+        seconds: float | None = None,
+        output: str | None = None,
+    ) -> Trial:
+        """Record the result of a trial that is out.
+
+        `cost` replaces the expected cost; `noise` is the variance of this value, where it is known; `seconds` is how
+        long the evaluation took, by default the time since the ask, whoever asked: say it where several trials are out.
+        `output` is what it printed, if anybody wants that kept.
+        """
+        running = self._running(trial)
+        try:
+            result = finite_number(value, "value")
+        except InvalidInput as error:
+            raise InvalidInput(f"{error} Nothing was changed; opt.fail(trial, reason) gives a trial up.") from None
+        finished = self._finished(running, cost, seconds)
+        variance = None if noise is None else _not_negative(noise, "noise")
+        return self._finish(replace(finished, state="complete", value=result, noise=variance, output=output))
+
+    def fail(
+        self,
+        trial: Trial | int,
+        reason: str,
+        *,
+        cost: float | None = None,
+        seconds: float | None = None,
+        output: str | None = None,
+    ) -> Trial:
+        """Give a trial up: it is charged, and its point counts as the worst so far."""
+        finished = self._finished(self._running(trial), cost, seconds)
+        return self._finish(replace(finished, state="failed", reason=str(reason), output=output))
+
+    def add(
+        self,
+        x: Mapping[str, Any],
+        z: Mapping[str, Any] | None,
+        value: float,
+        cost: float | None = None,
+        *,
+        noise: float | None = None,
+    ) -> Trial:
+        """Bring a result that you already have; it is not charged.
+
+        `z=None` means the target.  `cost` is in the units of the declared cost; where it is learned, in seconds.
+        """
+        point = self.problem.space.validate(x, "x")
+        fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
+        result = finite_number(value, "value")
+        paid = None if cost is None else _positive(cost, "cost")
+        variance = None if noise is None else _not_negative(noise, "noise")
+        history = self._history
+        draft = Trial(
+            number=len(history),
+            x=point,
+            z=fidelity,
+            cost=cost_models.costs(self.problem, history).of(fidelity) if paid is None else paid,
+            why={"reason": "A result that was brought along.", "phase": "added"},
+            state="complete",
+            value=result,
+            noise=variance,
+            seconds=None if self.problem.has_declared_cost else paid,
+        )
+        return self.storage.add(draft).copied()
+
+    def add_all(self, source: object) -> list[Trial]:
+        """Bring many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
+
+        Each has its fidelity and, where it is known, its cost: in the units of the declared cost, or, where it is
+        learned, the `seconds` of the source, and its `cost` only if it has no word on them.  Of a source with a mistake
+        in it nothing is taken.
+        """
+        known = results(source, self.problem)
+        return [self.add(k.x, k.z, k.value, k.cost, noise=k.noise) for k in known]
+
+    def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
+        """Have a point tried before the strategy's own; `z=None` means the target."""
+        point = self.problem.space.validate(x, "x")
+        fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
+        self.storage.enqueue(point, fidelity)
+
+    # How --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _history(self) -> History:
+        """All trials as they are stored: for reading alone, since an edit would be one of the study."""
+        return self.storage.read().history
+
+    def _books(self, history: History) -> Books:
+        return Books(self.problem, history, self.capital, self._first)
+
+    def _ask(self, lease: Lease | None, check: Check | None) -> Trial | None:
+        """Choose, then claim what was chosen, unless somebody else claimed in between: then choose again.
+
+        No lock is held while a strategy thinks.  After some tries the claim is made in any case, if the money suffices.
+        """
+        if self.capital is not None and self.capital.unit == "seconds":
+            _load_what_choosing_needs()  # a second, once a process, that nobody chose anything in
+        began = time.perf_counter()
+        for tries in itertools.count():
+            now = self.storage.read()
+            if self._refused == (now.event, now.queue):
+                return None  # a driver asks every second: the same question has the same answer
+            books = self._books(now.history)
+            chosen = self._choose(now, books)
+            if chosen is None:
+                self._refused = (now.event, now.queue)
+                return None
+            x, z, why, queued = chosen
+            overhead = time.perf_counter() - began
+            draft = Trial(len(now.history), x, z, books.costs.of(z), why, overhead=overhead)
+            if check is not None:
+                check(draft)
+            affords = self._stands(x, z, len(now.history)) if tries >= _TRIES else None
+            trial = self.storage.claim(draft, seen=now.event, affords=affords, queued=queued, lease=lease)
+            if trial is not None:
+                self._note_time([trial])
+                return trial.copied()
+        raise AssertionError("a count has no end")
+
+    def _choose(self, now: Snapshot, books: Books) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
+        """Return the next point with its fidelity and its reasons; None where the money does not suffice."""
+        out = occupied(now.history)
+        for queued in now.queue:
+            x, z = dict(queued.x), dict(queued.z)
+            if books.affords(z) and (point_key(x), point_key(z)) not in out:
+                return x, z, {"reason": "A point that was asked for.", "phase": "queued"}, queued
+        rng = np.random.default_rng([self.seed, len(now.history)])
+        suggestion = self.strategy.suggest(self.problem, now.history, books.budget, rng)
+        x = self.problem.space.validate(suggestion.x, "the strategy's x")
+        z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
+        if not books.affords(z):
+            return None
+        return x, z, dict(suggestion.why), None
+
+    def _stands(self, x: Point, z: Point, number: int) -> Callable[[History], bool]:
+        """Return whether a choice made for trial `number` still stands when others have claimed since.
+
+        The money must suffice, and none of them may have had the same idea: whoever chooses at the same moment does.
+        """
+        here = (point_key(x), point_key(z))
+
+        def stands(history: History) -> bool:
+            others = {(point_key(t.x), point_key(t.z)) for t in history[number:]} | occupied(history)
+            return here not in others and self._books(history).affords(z)
+
+        return stands
+
+    def _note_time(self, trials: Sequence[Trial]) -> None:
+        now = time.perf_counter()
+        self._handed_out.update({trial.number: (trial.attempt, now) for trial in trials})
+
+    def _finish(self, trial: Trial) -> Trial:
+        done = self.storage.finish(trial)
+        self._handed_out.pop(trial.number, None)
+        return done.copied()
+
+    def _running(self, trial: Trial | int) -> Trial:
+        """Return the trial as it is stored, or say why no result can be taken for it."""
+        number = trial.number if isinstance(trial, Trial) else trial
+        history = self._history
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(history):
+            raise InvalidTrial(f"There is no trial {number!r}; this study has {len(history)}. Nothing was changed.")
+        stored = history[int(number)]
+        attempt, _ = self._handed_out.get(stored.number, (stored.attempt, 0.0))
+        refuse_result(stored, replace(stored, attempt=trial.attempt if isinstance(trial, Trial) else attempt))
+        if isinstance(trial, Trial) and (trial.x != stored.x or trial.z != stored.z):
+            raise InvalidTrial(
+                f"Trial {number} is another one here: it was handed out at x={stored.x!r}, z={stored.z!r}; "
+                f"got x={trial.x!r}, z={trial.z!r}. Is it of another study, or did your code change it? "
+                f"opt.tell({number}, value) takes the value for the one here."
+            )
+        return stored
+
+    def _finished(self, trial: Trial, cost: float | None, seconds: float | None) -> Trial:
+        """Return the trial with what it took and what it is charged."""
+        paid = None if cost is None else _positive(cost, "cost")
+        took = None if seconds is None else _not_negative(seconds, "seconds")
+        if took is None and paid is not None and not self.problem.has_declared_cost:
+            took = paid  # without a declared cost, cost is seconds
+        if took is None and trial.number in self._handed_out:
+            took = time.perf_counter() - self._handed_out[trial.number][1]
+        elif took is None:  # somebody else asked: the storage may know when
+            took = self.storage.seconds_out(trial.number)
+        if paid is None:
+            measured = not self.problem.has_declared_cost and took is not None
+            paid = max(took or 0.0, 1e-9) if measured else trial.cost
+        return replace(trial, cost=paid, seconds=took)
+
+
+def _load_what_choosing_needs() -> None:
+    """Import what strategies import when they first need it."""
+    import scipy.linalg
+    import scipy.optimize
+    import scipy.special
+    import scipy.stats.qmc  # noqa: F401
+
+
+def _refuse_narrower(problem: Problem, stored: dict[str, Any] | None, given: dict[str, Any] | None) -> None:
+    """Refuse less money than there was, and money that cannot be compared: seconds with anything else."""
+    if given is None:
+        return
+    worth = {
+        "targets": problem.target_cost if problem.has_declared_cost else math.nan,
+        "cost": 1.0,
+        "seconds": math.nan,
+    }
+    is_same_unit = stored is not None and given["unit"] == stored["unit"]
+    before, now = (
+        (c and c["amount"] * (1.0 if is_same_unit else worth[c["unit"]])) or math.inf for c in (stored, given)
+    )
+    if not now >= before:
+        raise InvalidInput(f"allow_change lets a budget be wider, not narrower; it was {stored!r}, and is {given!r}.")
+
+
+def _positive(value: float, what: str) -> float:
+    number = finite_number(value, what)
+    if number <= 0:
+        raise InvalidInput(f"{what} must be positive; got {value!r}.")
+    return number
+
+
+def _not_negative(value: float, what: str) -> float:
+    number = finite_number(value, what)
+    if number < 0:
+        raise InvalidInput(f"{what} must not be negative; got {value!r}.")
+    return number

@@ -1,0 +1,179 @@
+"""What a study stores of its problem, so that a resumed one is the same and a person can read it without the code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from boca.domain.budget import Capital
+from boca.domain.problem import Direction, Problem
+from boca.domain.space import Choice, Float, Int, Parameter, Space
+
+_COSTS = 16  # fidelities at which a cost function shows what it is
+
+CHANGEABLE = frozenset({"budget", "fields"})
+"""The parts that may differ where somebody says so: results stay results with more money, and with another version."""
+
+
+def describe(problem: Problem, strategy: object, *, seed: int, capital: Capital | None) -> dict[str, Any]:
+    """Return everything that a resumed study must have in common with the first one, as JSON."""
+    description = {
+        "space": _space(problem.space),
+        "fidelity": _space(problem.fidelity),
+        "target": problem.target,
+        "direction": problem.direction,
+        "cost": _cost(problem),
+        "target_cost": problem.target_cost if problem.has_declared_cost else None,
+        "strategy": plain(strategy),
+        "seed": seed,
+        "budget": None if capital is None else asdict(capital),
+    }
+    return dict(json.loads(json.dumps(description, allow_nan=False)))
+
+
+def problem_of(spec: Mapping[str, Any]) -> Problem:
+    """Return the problem of a description.
+
+    A declared cost is code, and is not stored.  Of it the price of a target is remembered; a query elsewhere is taken
+    to cost its share of that, as one is before the first result.  What a trial did cost is stored with the trial.
+    """
+    space, fidelity = (
+        Space({name: _parameter(values) for name, values in spec[part].items()}) for part in ("space", "fidelity")
+    )
+    direction: Direction = spec["direction"]
+    bare = Problem(space, fidelity, target=spec["target"], direction=direction)
+    price = spec["target_cost"]
+    if price is None:
+        return bare
+
+    def cost(z: Mapping[str, Any]) -> float:
+        return float(price * bare.assumed_cost(z))
+
+    return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction)
+
+
+def capital_of(spec: Mapping[str, Any]) -> Capital | None:
+    """Return the budget of a description."""
+    return None if spec["budget"] is None else Capital(**spec["budget"])
+
+
+def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return what differs between two descriptions, a clause a part; empty where they agree.
+
+    A description has every field of its strategy.  One that only one of the two has did not exist in the version that
+    made the other: such fields are a part of their own, "fields", as nobody can give what there was not.
+    """
+    found = {}
+    old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
+    if old or new:
+        found["fields"] = _fields(old, new)
+    for part in stored:
+        if part in ("target_cost", "first_budget"):
+            continue  # the fingerprint of the cost covers it, to twelve digits; and what was, nobody gives
+        was, now = stored[part], given.get(part)
+        if part == "strategy":
+            was, now = _common(was, now), _common(now, was)
+        if _exactly(was) != _exactly(now):
+            found[part] = f"{part} was {_short(was, now)}, and is {_short(now, was)}"
+    if "cost" in found and "measured" not in (stored["cost"], given["cost"]):
+        if {"fidelity", "target"} & found.keys():
+            del found["cost"]  # the same function has other values at other fidelities
+        else:
+            found["cost"] = "cost has other values at the same fidelities"
+    return found
+
+
+def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return in words which fields of a strategy came and went between two versions."""
+    came = f"strategy has {json.dumps(new)}, which did not exist when the study was made"
+    went = f"strategy had {json.dumps(old)}, which does not exist in this version"
+    return "; ".join([*([came] if new else []), *([went] if old else [])])
+
+
+def _is_same_class(one: Any, other: Any) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict) and "type" in one and one["type"] == other.get("type")
+
+
+def _only(one: Any, other: Any, path: str = "") -> dict[str, Any]:
+    """Return the fields by path that a dataclass has in one description and not in the other."""
+    found: dict[str, Any] = {}
+    for name, value in one.items() if _is_same_class(one, other) else ():
+        found |= _only(value, other[name], f"{path}{name}.") if name in other else {f"{path}{name}": value}
+    return found
+
+
+def _common(one: Any, other: Any) -> Any:
+    """Return a description with the fields that the other one has too; fields have names and no order."""
+    if not _is_same_class(one, other):
+        return one
+    return {name: _common(one[name], other[name]) for name in sorted(one) if name in other}
+
+
+def plain(value: object) -> Any:
+    """Return settings as JSON: a dataclass by its name and its fields, a function by its name."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence | np.ndarray):
+        return [plain(inner) for inner in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": _name(type(value)), **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
+    return _name(value if hasattr(value, "__qualname__") else type(value))
+
+
+def _name(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _space(space: Space) -> dict[str, Any]:
+    return {name: _described(parameter) for name, parameter in space.items()}
+
+
+def _described(parameter: Parameter) -> dict[str, Any]:
+    if isinstance(parameter, Choice):
+        return {"type": "choice", "choices": list(parameter.choices)}
+    kind = "float" if isinstance(parameter, Float) else "int"
+    return {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log}
+
+
+def _parameter(values: Mapping[str, Any]) -> Parameter:
+    if values["type"] == "choice":
+        return Choice(values["choices"])
+    kind = Float if values["type"] == "float" else Int
+    return kind(values["low"], values["high"], log=values["log"])
+
+
+def _cost(problem: Problem) -> str:
+    """Return a fingerprint of the cost function: its values at some fidelities, to twelve digits."""
+    if not problem.has_declared_cost:
+        return "measured"
+    grid = problem.grid[0]
+    some = [grid[i] for i in np.unique(np.linspace(0, len(grid) - 1, _COSTS - 1).round().astype(int))]
+    values = [f"{problem.cost(z):.12g}" for z in [*some, problem.target]]
+    return hashlib.sha256(" ".join(values).encode()).hexdigest()
+
+
+def _exactly(value: object) -> str:
+    """Return what tells apart 1 from true and one order from another: coordinates have an order."""
+    return json.dumps(value)
+
+
+def _short(value: object, other: object) -> str:
+    """Return a part in words, of mappings only what differs from the other one."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        differing = {k: v for k, v in value.items() if k not in other or _exactly(other[k]) != _exactly(v)}
+        if not differing and set(value) == set(other):
+            return f"in the order {', '.join(value)}"
+        value = differing
+    return json.dumps(value)

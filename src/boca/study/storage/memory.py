@@ -1,0 +1,149 @@
+"""A study in memory: gone with the process, and the reference for every other storage."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from boca.domain.space import Point
+from boca.domain.trial import History, Trial
+from boca.study.storage.base import Lease, Queued, Snapshot
+from boca.study.storage.transitions import LET_GO, refuse_no_json, refuse_no_number, refuse_result, taken_over
+
+
+class Memory:
+    """Trials, the queue, the number of the last event, and who holds what until when."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._trials: list[Trial] = []
+        self._history = History()
+        self._queue: list[Queued] = []
+        self._queued = 0
+        self._event = 0
+        self._leases: dict[int, tuple[Lease, float]] = {}
+
+    def read(self) -> Snapshot:
+        with self._lock:
+            return Snapshot(self._history, self._event, tuple(self._queue))
+
+    def claim(
+        self,
+        draft: Trial,
+        *,
+        seen: int,
+        affords: Callable[[History], bool] | None = None,
+        queued: Queued | None = None,
+        lease: Lease | None = None,
+    ) -> Trial | None:
+        refuse_no_number(draft)
+        with self._lock:
+            changed = self._event != seen
+            if changed and (affords is None or not affords(self.read().history)):
+                return None
+            if queued is not None:
+                if queued not in self._queue:
+                    return None
+                self._queue.remove(queued)
+            trial = self._append(replace(draft, asked=self._event + 1))
+            if lease is not None:
+                self._leases[trial.number] = (lease, time.time() + lease.seconds)
+            return trial
+
+    def finish(self, trial: Trial) -> Trial:
+        refuse_no_number(trial)
+        with self._lock:
+            refuse_result(self._trials[trial.number], trial)
+            done = replace(trial, told=self._event + 1)
+            self._change(done)
+            self._leases.pop(trial.number, None)
+            return done
+
+    def add(self, draft: Trial) -> Trial:
+        refuse_no_number(draft)
+        with self._lock:
+            return self._append(replace(draft, asked=self._event + 1, told=self._event + 1))
+
+    def enqueue(self, x: Point, z: Point) -> None:
+        refuse_no_json(x, "x")
+        refuse_no_json(z, "z")
+        with self._lock:
+            self._queued += 1
+            self._queue.append(Queued(self._queued, dict(x), dict(z)))
+
+    def seconds_out(self, number: int) -> float | None:
+        return None  # whoever asked and whoever tells are one process, which has a better clock
+
+    def load_reasons(self) -> None:
+        pass
+
+    def retake(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
+        with self._lock:
+            taken: list[Trial] = []
+            for number, (held, until) in sorted(self._leases.items()):
+                if limit is not None and len(taken) >= limit:
+                    break
+                if held.driver == lease.driver or not _has_ended(held, until):
+                    continue
+                trial = taken_over(self._trials[number], driver=held.driver, until=until, max_retries=max_retries)
+                if trial.state == "running":
+                    taken.append(self._handed_out(trial, lease))
+                else:
+                    self.finish(trial)
+            return taken
+
+    def again(self, trial: Trial, lease: Lease) -> Trial:
+        with self._lock:
+            stored = self._trials[trial.number]
+            refuse_result(stored, trial)
+            return self._handed_out(replace(stored, attempt=stored.attempt + 1, overhead=trial.overhead), lease)
+
+    def abandon(self, trial: Trial) -> bool:
+        with self._lock:
+            held = self._leases.get(trial.number)
+            if self._trials[trial.number].state != "running" or (held is not None and not _has_ended(*held)):
+                return False
+            self._leases[trial.number] = (Lease(driver=""), LET_GO)
+            return True
+
+    def is_held_by_others(self, lease: Lease) -> bool:
+        with self._lock:
+            return any(held.driver != lease.driver for held, _ in self._leases.values())
+
+    def renew(self, lease: Lease) -> None:
+        self._set_ends(lease, time.time() + lease.seconds)
+
+    def release(self, lease: Lease) -> None:
+        self._set_ends(lease, LET_GO)
+
+    def _set_ends(self, lease: Lease, until: float) -> None:
+        with self._lock:
+            for number, (held, _) in self._leases.items():
+                if held.driver == lease.driver:
+                    self._leases[number] = (held, until)
+
+    def close(self) -> None:
+        pass
+
+    def _handed_out(self, trial: Trial, lease: Lease) -> Trial:
+        self._change(trial)
+        self._leases[trial.number] = (lease, time.time() + lease.seconds)
+        return trial
+
+    def _append(self, draft: Trial) -> Trial:
+        trial = replace(draft, number=len(self._trials))
+        self._trials.append(trial)
+        self._event += 1
+        self._history = History(self._trials)
+        return trial
+
+    def _change(self, trial: Trial) -> None:
+        self._trials[trial.number] = trial
+        self._event += 1
+        self._history = History(self._trials)
+
+
+def _has_ended(lease: Lease, until: float) -> bool:
+    return until < time.time() or lease.owner.is_dead()

@@ -1,0 +1,364 @@
+"""A study as a file: everything that a run needs, in TOML.
+
+    name = "svm"
+    objective = "objective:accuracy"      # a function in objective.py beside the file; or command = "..."
+    cost = { N = 1, T = 1 }               # N^1 T^1; or "measured", or "objective:cost"
+    budget = { targets = 30 }             # or { seconds = 600 }, or { cost = 1e6 }
+
+    [space]
+    C = { type = "float", low = 1e-2, high = 1e3, log = true }
+
+    [fidelity]
+    N = { type = "int", low = 100, high = 1000 }
+    T = { type = "int", low = 5, high = 50, target = 50 }
+
+Whatever is wrong with it is said when it is loaded, by the name of the key: nothing has been paid for by then.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from boca.domain.budget import Capital
+from boca.domain.errors import InvalidInput, one_of
+from boca.domain.problem import CostFunction, Direction, Problem
+from boca.domain.space import Choice, Float, Int, Parameter, Point, Space, finite_number, whole_number
+from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
+from boca.studyfile.command import Command
+from boca.studyfile.importing import imported, nearest
+from boca.studyfile.settings import Table, configured, only
+
+STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
+    "boca": Boca,
+    "boca-paper": Boca.paper,
+    "gp-ucb": GPUCB,
+    "gp-ei": GPEI,
+    "mf-gp-ucb": MFGPUCB,
+    "mf-sko": MFSKO,
+    "random": RandomSearch,
+}
+
+_UNITS = ("targets", "seconds", "cost")
+_LARGEST_SEED = 2**63 - 1  # what a database can hold
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a file says, and the defaults for what it does not say."""
+
+    name: str
+    """By default that of the file, without its ending."""
+    problem: Problem
+    budget: Capital
+    strategy: Strategy | None
+    """None stands for the default of the library."""
+    seed: int | None
+    """None: one is drawn when the study is made."""
+    workers: int
+    """How many evaluations may run at once; 1 by default."""
+    storage: str
+    """A URL; by default that of NAME.db beside the file."""
+    objective: Callable[..., float]
+    """A function of x and z, or of x alone where there are no fidelities."""
+    timeout: float | None
+    """Seconds after which an evaluation has failed; None: never."""
+    max_retries: int
+    """How often an evaluation whose process died is tried again; 2 by default."""
+    folder: Path
+    """Where the file lies."""
+
+
+_KEYS = (
+    "name",
+    "direction",
+    "objective",
+    "command",
+    "cost",
+    "budget",
+    "strategy",
+    "seed",
+    "workers",
+    "timeout",
+    "max_retries",
+    "storage",
+    "space",
+    "fidelity",
+)
+
+
+@dataclass(frozen=True)
+class Powers:
+    """A cost that is a product of powers of the fidelities."""
+
+    exponents: tuple[tuple[str, float], ...]
+
+    def __call__(self, z: Mapping[str, Any]) -> float:
+        return math.prod(math.pow(z[name], exponent) for name, exponent in self.exponents)
+
+
+def load(path: str | os.PathLike[str]) -> Study:
+    """Read a study from a file, import what it names, and refuse what cannot be meant.
+
+    Of two files whose folders have modules of the same names, run one before the other is loaded: a process of its own
+    would look for the modules of the first and find those of the second.
+    """
+    try:
+        return _study(_read(Path(path)), Path(os.path.abspath(path)))
+    except InvalidInput as error:
+        raise InvalidInput(f"{os.fspath(path)}: {error}") from error
+
+
+def _read(file: Path) -> Table:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
+        return tomllib.loads(text)
+    except OSError as error:
+        raise InvalidInput(f"The file cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"The file must be text in UTF-8; line {line} is not.") from error
+    except tomllib.TOMLDecodeError as error:
+        where = str(error).replace("at end of document", f"at line {text.count(chr(10)) + 1}, the end of the document")
+        raise InvalidInput(f"The file must be TOML: {where}.") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        raise InvalidInput(f"The file must be TOML of a reasonable size: {error}.") from error
+
+
+def _study(document: Table, file: Path) -> Study:
+    """Check everything that needs no code of the user's first, then import that."""
+    only(document, _KEYS, "A study")
+    folder = str(file.parent)
+    name = _string(document.get("name", file.stem), "name")
+    space, _ = _space(document, "space")
+    fidelity, target = _space(document, "fidelity")
+    direction = document.get("direction", "maximize")
+    one_of(direction, get_args(Direction), "direction")
+    budget = _budget(document.get("budget"))
+    seed = None if "seed" not in document else _whole(document["seed"], "seed", least=0, most=_LARGEST_SEED)
+    workers = _whole(document.get("workers", 1), "workers", least=1)
+    max_retries = _whole(document.get("max_retries", 2), "max_retries", least=0)
+    timeout = None if "timeout" not in document else _positive(document["timeout"], "timeout")
+    storage = _storage(document.get("storage"), folder, name)
+    cost = _cost(document.get("cost"), fidelity, folder)
+    problem = Problem(space, fidelity, cost=cost, target=target, direction=direction)
+    strategy = _strategy(document.get("strategy"), problem, folder)
+    objective = _objective(document, problem, folder)
+    return Study(name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, file.parent)
+
+
+# Single values --------------------------------------------------------------------------------------------------------
+
+
+def _table(value: object, what: str, example: str) -> Table:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{what} must be a table such as {example}; got {value!r}.")
+    return value
+
+
+def _string(value: object, what: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(f"{what} must be a string that is not empty; got {value!r}.")
+    return value
+
+
+def _whole(value: object, what: str, *, least: int, most: float = math.inf) -> int:
+    number = whole_number(value, what)
+    if not least <= number <= most:
+        limit = f"at least {least}" if number < least else f"at most {most}"
+        raise InvalidInput(f"{what} must be {limit}; got {value!r}.")
+    return number
+
+
+def _positive(value: object, what: str) -> float:
+    number = finite_number(value, what)
+    if number <= 0:
+        raise InvalidInput(f"{what} must be positive; got {value!r}.")
+    return number
+
+
+# Space, fidelity, cost, budget ----------------------------------------------------------------------------------------
+
+
+def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, Point]:
+    """Return a space, and the values at which its parameters are aimed: only a fidelity has one."""
+    table = _table(document.get(part, {}), part, '{ C = { type = "float", low = 0.1, high = 10 } }')
+    if part == "space" and not table:
+        raise InvalidInput("A study must have a table [space] with at least one parameter; got none.")
+    parameters, target = {}, {}
+    for name, value in table.items():
+        what = f"{part}.{name}"
+        if name in _KEYS and not isinstance(value, dict):
+            raise InvalidInput(
+                f"{what} must be a table; the study's own {name!r} belongs above [{part}]; got {value!r}."
+            )
+        keys = _table(value, what, '{ type = "float", low = 0.1, high = 10 }')
+        parameter = parameters[name] = _parameter(keys, what, is_fidelity=part == "fidelity")
+        if "target" in keys:
+            target[name] = parameter.validate(keys["target"], f"{what}.target")
+        elif part == "fidelity" and isinstance(parameter, Choice):
+            options = list(parameter.choices)
+            raise InvalidInput(f"{what}.target must be given, as a choice has no upper bound: one of {options}.")
+    return Space(parameters), target
+
+
+def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
+    if "type" not in table:
+        raise InvalidInput(f"{what}.type must be given: 'float', 'int' or 'choice'; got {table!r}.")
+    kind = table["type"]
+    one_of(kind, ("float", "int", "choice"), f"{what}.type")
+    if "target" in table and not is_fidelity:
+        raise InvalidInput(f"{what} must have no target, only a fidelity has one; got {table['target']!r}.")
+    needed = ["choices"] if kind == "choice" else ["low", "high"]
+    optional = [*([] if kind == "choice" else ["log"]), *(["target"] if is_fidelity else [])]
+    only(table, ["type", *needed, *optional], what)
+    for key in needed:
+        if key not in table:
+            raise InvalidInput(f"{what}.{key} must be given; got {table!r}.")
+    try:
+        if kind == "choice":
+            return Choice(table["choices"])
+        if not isinstance(table.get("log", False), bool):
+            raise InvalidInput(f"log must be true or false; got {table['log']!r}.")
+        return (Float if kind == "float" else Int)(table["low"], table["high"], log=table.get("log", False))
+    except InvalidInput as error:
+        raise InvalidInput(f"{what}: {error}") from error
+
+
+def _cost(given: object, fidelity: Space, folder: str) -> CostFunction | None:
+    """Return the cost function; None has it measured, and without fidelities makes every query cost one unit."""
+    if given is None:
+        return None
+    if given == "measured":
+        if not fidelity:
+            raise InvalidInput(
+                "cost may be 'measured' only where there is a [fidelity]; leave it out: a query costs 1."
+            )
+        return None
+    if isinstance(given, dict):
+        return _powers(given, fidelity)
+    if not isinstance(given, str) or ":" not in given:
+        raise InvalidInput(
+            "cost must be 'measured', a table of exponents such as { N = 1 }, or an import path such as "
+            f"'objective:cost'; got {given!r}."
+        )
+    function = imported(given, "cost", folder)
+    if not callable(function):
+        raise InvalidInput(f"cost = {given!r} must lead to a function of z; got {function!r}.")
+    return cast(CostFunction, function)
+
+
+def _powers(given: Table, fidelity: Space) -> Powers:
+    positive = [name for name, p in fidelity.items() if not isinstance(p, Choice) and p.low > 0]
+    if not given:
+        raise InvalidInput("cost must have an exponent for at least one fidelity; got {}.")
+    for name in given:
+        if name not in fidelity:
+            known = ", ".join(fidelity) or "(none)"
+            raise InvalidInput(f"cost may name the fidelities {known}; got {name!r}{nearest(name, fidelity)}.")
+        if name not in positive:
+            raise InvalidInput(
+                f"cost.{name} must belong to a fidelity of positive numbers, so that a power of it is a cost; "
+                f"got {fidelity[name]!r}."
+            )
+    return Powers(tuple((name, finite_number(exponent, f"cost.{name}")) for name, exponent in given.items()))
+
+
+def _budget(given: object) -> Capital:
+    if given is None:
+        raise InvalidInput("budget must be given, such as { targets = 30 }; got none.")
+    table = _table(given, "budget", "{ targets = 30 }")
+    only(table, _UNITS, "budget")
+    if len(table) != 1:
+        raise InvalidInput(f"budget must have exactly one of {', '.join(_UNITS)}; got {table!r}.")
+    ((unit, amount),) = table.items()
+    return Capital(_positive(amount, f"budget.{unit}"), unit)  # type: ignore[arg-type]
+
+
+# Objective and storage ------------------------------------------------------------------------------------------------
+
+
+def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., float]:
+    given = [key for key in ("objective", "command") if key in document]
+    if len(given) != 1:
+        raise InvalidInput(
+            f"A study must have exactly one of objective and command; got {' and '.join(given) or 'none'}."
+        )
+    path = _string(document[given[0]], given[0])
+    if given == ["command"]:
+        return Command(path, folder, (*problem.space, *problem.fidelity))
+    objective = imported(path, "objective", folder)
+    if not callable(objective):
+        raise InvalidInput(f"objective = {path!r} must lead to a function; got {objective!r}.")
+    arguments = ("x", "z") if problem.fidelity else ("x",)
+    try:
+        inspect.signature(objective).bind(*arguments)
+    except TypeError as error:
+        call = f"f({', '.join(arguments)})"
+        raise InvalidInput(f"objective = {path!r} must be callable as {call}; it is not: {error}.") from error
+    except ValueError:  # some functions written in C do not tell
+        pass
+    return cast(Callable[..., float], objective)
+
+
+def _storage(given: object, folder: str, name: str) -> str:
+    """Return the URL of the database; one in a file is meant from the folder of the study."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    from boca.study.storage.location import file_url
+
+    if given is None:
+        if "/" in name or "\0" in name:
+            raise InvalidInput(f"storage must be given where the name cannot be that of a file; got name = {name!r}.")
+        return file_url(os.path.join(folder, f"{name}.db"))
+    try:
+        url = make_url(_string(given, "storage"))
+    except (ArgumentError, ValueError) as error:
+        raise InvalidInput(f"storage must be a URL such as 'sqlite:///study.db'; got {given!r}.") from error
+    if url.get_backend_name() != "sqlite":
+        return str(given)
+    if url.host:
+        raise InvalidInput(f"storage needs three slashes before a file, as in 'sqlite:///study.db'; got {given!r}.")
+    path = url.database or ":memory:"
+    if path == ":memory:" or path.startswith("file:") or os.path.isabs(path):
+        return str(given)
+    return file_url(os.path.join(folder, path), driver=url.drivername, query=str(given).partition("?")[2])
+
+
+# The strategy ---------------------------------------------------------------------------------------------------------
+
+
+def _strategy(given: object, problem: Problem, folder: str) -> Strategy | None:
+    if given is None:
+        return None
+    settings = dict(given) if isinstance(given, dict) else {"name": given}
+    if "name" not in settings:
+        raise InvalidInput(f"strategy.name must be given: one of {', '.join(STRATEGIES)}; got {given!r}.")
+    name = settings.pop("name")
+    if isinstance(name, str) and ":" in name:
+        base = imported(name, "strategy", folder)
+    elif isinstance(name, str) and name in STRATEGIES:
+        base = STRATEGIES[name]()
+    else:
+        hint = nearest(name, STRATEGIES) if isinstance(name, str) else ""
+        raise InvalidInput(
+            f"strategy must be one of {', '.join(STRATEGIES)}, or an import path such as 'module:name'; "
+            f"got {name!r}{hint}."
+        )
+    strategy = configured(base, settings, "strategy")
+    if not isinstance(strategy, Strategy) or isinstance(strategy, type):
+        raise InvalidInput(f"strategy = {name!r} must lead to an object with a method suggest; got {strategy!r}.")
+    try:
+        getattr(strategy, "check", lambda problem: None)(problem)
+    except InvalidInput as error:
+        raise InvalidInput(f"strategy: {error}") from error
+    except Exception as error:
+        raise InvalidInput(f"strategy = {given!r} fails with {type(error).__name__}: {error}.") from error
+    return strategy

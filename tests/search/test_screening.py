@@ -1,0 +1,377 @@
+"""Bounds that spare candidates their values: what is left out could not have been chosen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import boca
+from boca import Choice, Float, History, Int, Problem, Space, Surrogate, Trial
+from boca.model.posterior import LEADING, UNBOUNDED, leading_of
+from boca.search import acquisition
+from boca.search.acquisition import BoundAcquisition
+from boca.search.maximizer import EACH, SCREENED, STARTS, Bounded, _ranked, _screened, sobol
+from boca.strategies.boca import _over_draws
+from boca.testing import Case
+
+PROBLEMS = {
+    "floats": Problem(
+        Space({f"x{i}": Float(0.0, 1.0) for i in range(4)}), Space(n=Float(0.0, 1.0)), cost=lambda z: 0.1 + z["n"]
+    ),
+    "every kind": Problem(
+        Space(k=Int(-3, 40), l=Int(1, 1000, log=True), kind=Choice(["one", "two", "three"]), w=Float(0.0, 1.0)),
+        Space(n=Float(0.0, 1.0)),
+        cost=lambda z: 0.2 + z["n"],
+    ),
+    "integers": Problem(Space(a=Int(0, 60), b=Int(0, 60))),
+}
+FORMULAS = {
+    "ucb": acquisition.UCB(6.0),
+    "log_ei": acquisition.LogEI(9.8),
+    "mean": acquisition.Mean(),
+    "information": acquisition.LogInformation(1e-4, np.array([10.5, 11.0, 12.0])),
+}
+
+
+def results(problem, n, *, out=0, seed=0):
+    """Return n results and some trials that are out, every third at the target."""
+    case, rng = Case("", problem), np.random.default_rng(seed)
+    trials = []
+    for k in range(n + out):
+        x, z = (s.from_unit(s.snap(rng.random((1, len(s))))[0]) for s in (problem.space, problem.fidelity))
+        z = dict(problem.target) if k % 3 == 0 else z
+        why = {"reason": "", "phase": "added"}
+        state = {"state": "complete", "value": case.value(x, z) + 0.1 * rng.standard_normal(), "told": 2 * k + 2}
+        trials.append(Trial(k, x, z, problem.cost(z), why, asked=2 * k + 1, **(state if k < n else {})))
+    return History(trials)
+
+
+def known(problem, *, eta2=1e-4):
+    """Narrow bandwidths, so that there is much left to explore."""
+    d, p = len(problem.space), len(problem.fidelity)
+    return {"kappa0": 4.0, "eta2": eta2, "mean": 9.0, "h_x": [0.25] * d, "h_z": [0.7] * p}
+
+
+def model(name, n=80, *, out=0, eta2=1e-4):
+    problem = PROBLEMS[name]
+    return Surrogate().known(problem, results(problem, n, out=out), known(problem, eta2=eta2))
+
+
+def candidates(name, m=700, seed=1):
+    space = PROBLEMS[name].space
+    return space.snap(np.random.default_rng(seed).random((m, len(space))))
+
+
+@pytest.fixture
+def few_leading(monkeypatch):
+    """Let 16 results bound what 80 say."""
+    monkeypatch.setattr("boca.model.posterior.UNBOUNDED", 32)
+    monkeypatch.setattr("boca.model.posterior.LEADING", 16)
+
+
+@pytest.fixture(params=["16 of 80", "all 80"])
+def bounded(request):
+    """Let 16 results bound what 80 say, or all of them, in single precision."""
+    if request.param == "16 of 80":
+        request.getfixturevalue("few_leading")
+    return request.param
+
+
+class Watched:
+    """A promise that counts the rows that it was asked to value."""
+
+    def __init__(self, promise):
+        self.promise, self.valued = promise, 0
+
+    def value(self, U):
+        self.valued += len(U)
+        return self.promise.value(U)
+
+    def bound(self, U):
+        return self.promise.bound(U)
+
+    def value_and_gradient(self, U):
+        return self.promise.value_and_gradient(U)
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("out", [0, 5])
+def test_a_bound_is_never_below_the_value(name, formula, out, bounded):
+    promise, U = BoundAcquisition(model(name, out=out), FORMULAS[formula]), candidates(name)
+    value, bound = promise.value(U), promise.bound(U)
+    slack = 1e-9 * (1.0 + np.abs(value))
+    assert np.all(bound >= value - slack)
+    if formula == "mean":
+        np.testing.assert_allclose(bound, value, atol=0.2)  # eta2 is far too small for these results
+    elif bounded == "16 of 80":
+        assert np.mean(bound > value + 1e-3) > 0.5  # else it would bound nothing
+
+
+@pytest.mark.usefixtures("few_leading")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_bound_given_draws_is_never_below_the_value(name):
+    fitted = model(name, eta2=0.1)
+    promise, U = _over_draws(fitted, fitted.queried, np.random.default_rng(0)), candidates(name)
+    value, bound = promise.value(U), promise.bound(U)
+    assert np.all(bound >= value - 1e-9 * (1.0 + np.abs(value)))
+    assert np.mean(bound > value + 1e-3) > 0.5
+    best, values = _screened(promise, U)
+    np.testing.assert_array_equal(best[:EACH], U[np.argsort(-value, kind="stable")[:EACH]])
+    np.testing.assert_allclose(values[:EACH], np.sort(value)[::-1][:EACH], rtol=1e-9)
+
+
+def test_the_formulas_rise_with_the_mean_and_the_deviation():
+    """So what is too large of either gives a bound; this must hold for every formula that a promise is made of."""
+    mu = np.repeat(np.linspace(5.0, 13.0, 40), 50)
+    sigma = np.tile(np.geomspace(1e-6, 3.0, 50), 40)
+    for formula in FORMULAS.values():
+        value, by_mu, by_sigma = formula(mu, sigma)
+        for axis, slope in enumerate((by_mu, by_sigma)):
+            assert np.all(np.diff(value.reshape(40, 50), axis=axis) >= -1e-11)
+            assert np.all(np.asarray(slope) >= 0.0)
+
+
+@pytest.mark.usefixtures("few_leading")
+def test_the_results_tied_to_the_target_lead():
+    """The first rows of the factor are those whose fidelity says most of the target: they bound best."""
+    fitted = model("floats")
+    ties = fitted._ties(fitted.gp.X)
+    assert np.all(np.diff(ties) <= 0.0)
+    np.testing.assert_array_equal(fitted.gp.X[:27, -1], 1.0)  # a third of 80 results
+    assert fitted.gp.X[-1, -1] < 0.5
+
+
+@pytest.mark.usefixtures("few_leading")
+def test_with_few_results_nothing_is_bounded():
+    for n, is_bounded in ((10, False), (32, False), (33, True)):
+        promise = BoundAcquisition(model("floats", n), FORMULAS["ucb"])
+        assert (promise.bound(candidates("floats", 5)) is not None) == is_bounded
+
+
+def test_the_number_of_leading_results_is_what_the_library_says():
+    for n, leading in ((UNBOUNDED, None), (UNBOUNDED + 1, UNBOUNDED + 1), (2 * LEADING, 2 * LEADING)):
+        assert leading_of(model("integers", n).section) == leading
+    assert leading_of(model("integers", 2 * LEADING + 1).section) == LEADING
+
+
+# Screening ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("bounded")
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("out", [0, 5])
+def test_the_best_are_those_of_ranking_everything(name, formula, out):
+    fitted = model(name, out=out)
+    for seed in range(4):
+        U = candidates(name, seed=seed)
+        watched = Watched(BoundAcquisition(fitted, FORMULAS[formula]))
+        points, values = _screened(watched, U)
+        _, all_values = _ranked(watched.promise, U)
+        np.testing.assert_allclose(values[:EACH], all_values[:EACH], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(watched.promise.value(points), values, rtol=1e-9, atol=1e-12)
+        assert np.all(np.diff(values) <= 0.0)
+        assert len(points) == len(values) == watched.valued
+        if formula == "mean":
+            assert watched.valued == SCREENED  # the bound is the value but for rounding
+
+
+@pytest.mark.usefixtures("bounded")
+def test_it_looks_at_fewer_than_all():
+    watched = Watched(BoundAcquisition(model("floats"), FORMULAS["ucb"]))
+    _screened(watched, candidates("floats"))
+    assert watched.valued < 700
+
+
+@pytest.mark.usefixtures("few_leading")
+def test_a_bound_that_is_too_low_would_be_seen():
+    """A negative control: half the deviation bounds nothing, and the best are lost."""
+
+    class TooLow(Watched):
+        def bound(self, U):
+            mean, variance = self.promise.model.section.at_most(self.promise.model.encoding.x_features(U), 16)
+            return mean - np.sqrt(variance)
+
+    promise = BoundAcquisition(model("floats"), FORMULAS["ucb"])
+    U = candidates("floats")
+    _, values = _screened(TooLow(promise), U)
+    assert not np.allclose(values[:EACH], _ranked(promise, U)[1][:EACH])
+
+
+class Toy:
+    """Values and bounds that were written down."""
+
+    def __init__(self, bounds=None):
+        self.bounds, self.asked = bounds, []
+
+    def value(self, U):
+        self.asked += U[:, 0].astype(int).tolist()
+        return U[:, 1]
+
+    def value_and_gradient(self, U):
+        return U[:, 1], np.zeros_like(U)
+
+    def bound(self, U):
+        return None if self.bounds is None else self.bounds
+
+
+def toy_rows(values):
+    return np.column_stack([np.arange(len(values)), values])
+
+
+def test_an_objective_without_bounds_is_ranked_as_a_whole():
+    class Unbounded:
+        value, value_and_gradient = Toy.value, Toy.value_and_gradient
+        asked: list[int]
+
+        def __init__(self):
+            self.asked = []
+
+    U = toy_rows(np.random.default_rng(0).random(300))
+    assert isinstance(Toy(), Bounded)
+    assert not isinstance(Unbounded(), Bounded)
+    for objective in (Unbounded(), Toy(bounds=None)):
+        points, values = _screened(objective, U)
+        assert objective.asked == list(range(300))
+        np.testing.assert_array_equal(values, np.sort(U[:, 1])[::-1])
+        np.testing.assert_array_equal(points[:, 1], values)
+
+
+def test_it_stops_where_no_bound_is_above_the_last_of_the_best():
+    values = np.linspace(1.0, 0.0, 300)
+    exact, loose = Toy(bounds=values), Toy(bounds=np.full(300, 2.0))
+    _screened(exact, toy_rows(values))
+    assert exact.asked == list(range(SCREENED))
+    _screened(loose, toy_rows(values))
+    assert len(loose.asked) == 300
+
+
+def test_a_high_bound_at_the_end_is_looked_at_first():
+    values, bounds = np.zeros(300), np.zeros(300)
+    values[299], bounds[299] = 1.0, 5.0
+    toy = Toy(bounds=bounds)
+    points, _ = _screened(toy, toy_rows(values))
+    assert toy.asked[0] == 299
+    assert points[0, 0] == 299
+
+
+@pytest.mark.parametrize("m", [0, 1, EACH - 1, EACH, SCREENED])
+def test_few_candidates_are_all_looked_at(m):
+    values = np.random.default_rng(2).random(m)
+    points, found = _screened(Toy(bounds=values + 0.1), toy_rows(values))
+    assert len(points) == m
+    np.testing.assert_array_equal(found, np.sort(values)[::-1])
+
+
+def test_fewer_than_the_starts_is_never_an_end():
+    """The fourth best is what a bound is held against: with values far below their bounds it goes on."""
+    values = np.full(200, -10.0)
+    values[:3] = 1.0
+    toy = Toy(bounds=np.linspace(2.0, 0.5, 200))
+    _screened(toy, toy_rows(values))
+    assert len(toy.asked) == 200
+
+
+# Few of many ----------------------------------------------------------------------------------------------------------
+
+
+def ranked_by_mean(fitted):
+    return fitted.queried[np.argsort(-fitted.means(fitted.queried), kind="stable")]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_best_of_what_was_run_are_among_those_that_promise_most(name, monkeypatch):
+    everything = model(name, 90)
+    np.testing.assert_array_equal(everything.anchors(), ranked_by_mean(everything)[:5])
+    monkeypatch.setattr("boca.model.posterior.PROMISING", 45)
+    some = model(name, 90)
+    np.testing.assert_array_equal(some.anchors(2), everything.anchors(2))
+    assert len(some.anchors(90)) <= 45
+
+
+def test_a_high_result_far_from_the_target_does_not_take_the_place_of_one_at_it(monkeypatch):
+    """Where cheap results are high and say nothing of the target, the best x is one that was run there."""
+    problem = PROBLEMS["floats"]
+    history = results(problem, 60)
+    lifted = History([t if problem.is_target(t.z) else replace(t, z={"n": 0.0}, value=t.value + 50) for t in history])
+    fitted = Surrogate().known(problem, lifted, known(problem) | {"h_z": [0.2]})
+    monkeypatch.setattr("boca.model.posterior.PROMISING", 20)
+    best = problem.space.from_unit(fitted.anchors(1)[0])
+    assert best in [t.x for t in lifted if problem.is_target(t.z)]
+
+
+@pytest.mark.usefixtures("few_leading")
+@pytest.mark.parametrize("eta2", [1e-4, 1.0])
+def test_the_maximum_is_drawn_much_as_if_all_deviations_were_exact(eta2):
+    fitted, U = model("floats", eta2=eta2), candidates("floats", 256)
+    mu, sigma = fitted.moments(U)
+    rough_mu, rough = fitted.rough_moments(U, exact=64)
+    np.testing.assert_allclose(rough_mu, mu, rtol=1e-3)
+    assert np.all(rough >= sigma - 1e-9)
+    is_exact = np.isclose(rough, sigma, rtol=1e-9)
+    assert 64 <= np.sum(is_exact) < 256
+    assert is_exact[np.argsort(-(mu + 2.0 * sigma))[:16]].all()
+
+    def quartiles(sigma):
+        return np.quantile(acquisition.drawn_maxima(mu, sigma, np.random.default_rng(5), 400), [0.25, 0.75])
+
+    exact, close, bounded = map(quartiles, (sigma, rough, fitted.rough_moments(U, exact=0)[1]))
+    assert np.all(exact <= close + 1e-9)
+    assert np.all(close - exact < 0.6 * (bounded - exact))
+    assert np.all(close - exact < 0.5 * np.diff(exact))
+
+
+def test_all_deviations_are_exact_where_results_are_few():
+    fitted, U = model("floats", 40), candidates("floats", 256)
+    np.testing.assert_array_equal(fitted.rough_moments(U, exact=0), fitted.moments(U))
+
+
+# In the maximiser -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unbounded(monkeypatch):
+    """Let a test be without bounds until it undoes this."""
+    monkeypatch.setattr("boca.model.posterior.UNBOUNDED", 10**9)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("leading", [16, LEADING])
+def test_the_maximiser_finds_the_same_with_and_without_bounds(name, formula, leading, unbounded):
+    space, fitted = PROBLEMS[name].space, model(name)
+    promise = BoundAcquisition(fitted, FORMULAS[formula])
+    plain = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
+    unbounded.undo()
+    unbounded.setattr("boca.model.posterior.LEADING", leading)
+    assert leading_of(fitted.section) == min(leading, 80)
+    bounded = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
+    np.testing.assert_allclose(promise.value(bounded[:1]), promise.value(plain[:1]), rtol=1e-6, atol=1e-6)
+    assert len(bounded) <= len(plain)
+    assert len(bounded) >= 2 * STARTS
+    np.testing.assert_array_equal(space.snap(bounded), bounded)
+
+
+@pytest.mark.parametrize("leading", [16, LEADING])
+def test_a_whole_suggestion_is_as_good_with_bounds_as_without(leading, unbounded):
+    problem = PROBLEMS["floats"]
+    history, budget = results(problem, 80, out=2), boca.Budget(1e9, 1.0, spent=50.0)
+    strategy = boca.Boca(hyperparameters=known(problem), improve_at_target=False)
+
+    def bound():
+        made = strategy.suggest(problem, history, budget, np.random.default_rng(4))
+        assert made.why["acquisition"] == "ucb"
+        return made.why["ucb"]
+
+    plain = bound()
+    unbounded.undo()
+    unbounded.setattr("boca.model.posterior.LEADING", leading)
+    assert math.isclose(bound(), plain, rel_tol=1e-6)

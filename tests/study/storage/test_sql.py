@@ -1,0 +1,883 @@
+"""What is special about a database: how it is opened, what it does when it cannot, and that nothing is done twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import boca
+from boca import Float, Optimizer, Problem, RandomSearch, Space, seconds, targets
+from boca.domain.errors import InvalidInput, InvalidTrial, StorageFailed
+from boca.study.storage import Lease, Owner, schema, sql
+from boca.study.storage.sql import Database
+from storage.test_contract import DEAD, claim, complete, draft, everything, seen
+from support.places import SPEC, on, together
+
+PROBLEM = Problem(Space(a=Float(0, 1)))
+
+
+def optimizer(url, **settings):
+    settings = {"budget": targets(50), "strategy": RandomSearch(), "seed": 0} | settings
+    return Optimizer(PROBLEM, storage=url, **settings)
+
+
+@pytest.fixture
+def file(tmp_path):
+    with on("sqlite", tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def statements():
+    """Every statement that any database is sent, as it is sent."""
+    sent = []
+
+    def note(connection, cursor, statement, parameters, context, executemany):
+        sent.append(" ".join(statement.split()))
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    yield sent
+    sa.event.remove(sa.Engine, "before_cursor_execute", note)
+
+
+# How a file is opened -------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_ahead_and_every_commit_reaches_the_disk(file):
+    file.study()
+    with file.database().reading() as connection:
+        settings = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "busy_timeout", "foreign_keys")
+        }
+    assert settings["journal_mode"] == "wal"
+    assert settings["synchronous"] == 2  # FULL
+    assert settings["busy_timeout"] >= 60_000
+    assert settings["foreign_keys"] == 1
+
+
+def test_every_connection_of_a_file_is_prepared(file):
+    database = file.database()
+    with database.reading() as one, database.reading() as other, database.reading() as third:
+        for connection in (one, other, third):
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+            assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() >= 60_000
+
+
+def test_a_file_that_somebody_holds_is_waited_for_when_it_is_opened(file):
+    path = file.url.removeprefix("sqlite:///")
+    holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    holder.execute("CREATE TABLE other (id INTEGER)")  # a file without a log that is written ahead
+    holder.execute("BEGIN EXCLUSIVE")
+    threading.Timer(0.5, lambda: holder.execute("COMMIT")).start()
+    began = time.monotonic()
+    claim(file.study())
+    assert time.monotonic() - began > 0.3
+    holder.close()
+
+
+def test_a_write_takes_its_lock_at_once_and_a_read_takes_none(file, statements):
+    study = file.study()
+    del statements[:]
+    study.read()
+    assert not [sent for sent in statements if sent.startswith(("BEGIN", "INSERT", "UPDATE", "DELETE"))]
+    claim(study)
+    assert statements.count("BEGIN IMMEDIATE") == 1
+    other = file.study()
+    with sqlite3.connect(file.url.removeprefix("sqlite:///")) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert len(other.read().history) == 1  # whoever writes does not keep others from reading
+    writer.close()
+
+
+def test_a_study_and_its_queue_go_with_it(database):
+    study = database.study("one")
+    study.enqueue({"a": 0.1}, {})
+    claim(study)
+    claim(database.study("two"))
+    everything_else = database.database()
+    everything_else.delete("one")
+    assert everything_else.names() == ["two"]
+    with pytest.raises(InvalidInput, match="There must be a study of the name 'one'; the database has: two"):
+        everything_else.study("one")
+    with pytest.raises(StorageFailed, match="somebody deleted it"):
+        study.claim(draft(), seen=1)
+    again = database.study("one").read()
+    assert (len(again.history), again.event, again.queue) == (0, 0, ())
+
+
+def test_an_optimiser_of_a_deleted_study_does_not_write_to_one_of_its_name(database):
+    old = database.optimizer(PROBLEM, budget=targets(50), strategy=RandomSearch(), seed=0)
+    trial = old.ask()
+    assert old.running == (trial,)
+    database.database().delete("study")
+    new = database.optimizer(PROBLEM, budget=targets(50), strategy=RandomSearch(), seed=0)
+    theirs = new.ask()
+    for write in (
+        old.ask,
+        lambda: old.tell(trial, 1.0),
+        lambda: old.fail(trial, "it broke"),
+        lambda: old.add({"a": 0.5}, None, 1.0),
+        lambda: old.enqueue({"a": 0.5}),
+    ):
+        with pytest.raises(StorageFailed, match="somebody deleted it"):
+            write()
+    now = new.storage.read()
+    assert (list(now.history), now.event, now.queue) == ([theirs], 1, ())
+
+
+def test_when_an_attempt_was_handed_out_is_stored_and_stays(database):
+    study, lease = database.study(), Lease()
+    kept = database.database()
+
+    def began():
+        return kept.read(
+            lambda c: c.execute(sa.select(schema.trials.c.began).order_by(schema.trials.c.number)).scalars().all()
+        )
+
+    before = time.time()
+    first = claim(study, 0.1, lease=lease)
+    claim(study, 0.2, lease=Lease(owner=DEAD))
+    study.add(complete(draft(0.3)))
+    one, other, added = began()
+    assert before <= one <= other <= time.time()
+    assert added is None
+    again = study.again(first, lease)
+    study.retake(lease, max_retries=2)
+    assert other < began()[0] < began()[1] <= time.time()
+    now = began()
+    study.finish(complete(again))
+    study.renew(lease)
+    assert began() == now
+
+
+def test_a_result_does_not_move_its_point(database):
+    study, lease = database.study(), Lease()
+    first, second = claim(study, 0.1, lease=lease), claim(study, 0.2, lease=lease)
+    study.finish(replace(complete(first), x={"a": 9.0}, z={}, overhead=7.0))
+    study.again(replace(second, x={"a": 9.0}, z={}), lease)
+    stored = database.study().read().history
+    assert [(t.x, t.z, t.overhead) for t in stored] == [({"a": 0.1}, {"n": 1.0}, 0.0), ({"a": 0.2}, {"n": 1.0}, 0.0)]
+    assert [(t.state, t.attempt) for t in stored] == [("complete", 0), ("running", 1)]
+
+
+def test_an_edit_of_a_trial_that_is_out_is_refused_and_does_not_reach_the_disk(database):
+    asked = database.optimizer(PROBLEM, budget=targets(9), seed=0).ask()
+    other = database.optimizer(PROBLEM, budget=targets(9), seed=0)
+    trial = other.running[0]
+    trial.x["a"] = 0.5
+    with pytest.raises(InvalidTrial, match="did your code change it"):
+        other.tell(trial, 1.0)
+    other.tell(trial.number, 1.0)
+    assert database.optimizer(PROBLEM, budget=targets(9), seed=0).history[0].x == asked.x
+
+
+def test_seconds_are_those_from_ask_to_tell_whoever_asked(database):
+    def opened():
+        return database.optimizer(PROBLEM, budget=seconds(60.0), seed=0)
+
+    first, second, third = opened().ask(3)
+    time.sleep(0.2)
+    told = opened().tell(first.number, 1.0)
+    failed = opened().fail(second, "no")
+    said = opened().tell(third, 1.0, seconds=5.0)
+    assert 0.2 <= told.seconds <= failed.seconds < 5.0
+    assert said.seconds == 5.0
+    assert opened().spent == pytest.approx(sum(t.seconds + t.overhead for t in opened().history))
+
+
+def test_a_clock_that_goes_back_gives_no_time_below_zero(database, monkeypatch):
+    trial = database.optimizer(PROBLEM, budget=seconds(60.0), seed=0).ask()
+    now = time.time()
+    monkeypatch.setattr("boca.study.storage.sql.time.time", lambda: now - 3600.0)
+    assert database.optimizer(PROBLEM, budget=seconds(60.0), seed=0).tell(trial, 1.0).seconds == 0.0
+
+
+def test_studies_of_one_database_do_not_meet(database):
+    one, other = database.study("one"), database.study("two")
+    one.enqueue({"a": 0.5}, {})
+    trial = claim(one, 0.1, lease=Lease(owner=DEAD))
+    assert [claim(other, k / 10).number for k in range(3)] == [0, 1, 2]
+    assert other.read().queue == ()
+    assert list(other.retake(Lease(), max_retries=2)) == []
+    assert not other.is_held_by_others(Lease())
+    (queued,) = one.read().queue
+    assert other.claim(draft(0.5), seen=3, queued=queued) is None
+    one.finish(complete(trial))
+    assert one.read().event == 2
+    assert [t.state for t in other.read().history] == ["running"] * 3
+
+
+# What is read ---------------------------------------------------------------------------------------------------------
+
+
+def reads(statements):
+    """How often trials were read without their reasons, and how often reasons were read."""
+    of_trials = [sent for sent in statements if sent.startswith("SELECT") and "FROM boca_trials" in sent]
+    columns = [{name.strip() for name in sent[7 : sent.index(" FROM ")].split(",")} for sent in of_trials]
+    return sum("boca_trials.x" in c for c in columns), sum("boca_trials.why" in c for c in columns)
+
+
+def test_reasons_are_loaded_one_by_one_when_somebody_looks(database, statements):
+    writer, reader = database.study(), database.study()
+    for k in range(5):
+        trial = claim(writer, k / 10, why={"reason": f"Reason {k}.", "phase": "model"})
+        writer.finish(complete(trial))
+    del statements[:]
+    history = reader.read().history
+    assert [trial.phase for trial in history] == ["model"] * 5
+    assert repr(history)
+    assert history.finished == history.complete
+    assert all("why" not in trial.__dict__ for trial in history)
+    assert reads(statements) == (1, 0)
+    assert history[3].why["reason"] == "Reason 3."
+    assert history[3].why["reason"] == "Reason 3."
+    assert reads(statements) == (1, 1)
+    assert reader.read().history[3].why is history[3].why
+    claim(writer)
+    assert "why" in reader.read().history[3].__dict__
+    assert reads(statements)[1] == 1
+
+
+def test_whoever_looks_at_many_reasons_gets_those_that_are_left_at_once(database, statements):
+    writer, reader = database.study(), database.study()
+    for k in range(40):
+        claim(writer, k / 100, why={"reason": f"Reason {k}.", "phase": "model"})
+    history = reader.read().history
+    writer.finish(complete(writer.read().history[39]))
+    del statements[:]
+    assert reader.read().history[39].state == "complete"
+    assert [trial.why["reason"] for trial in history] == [f"Reason {k}." for k in range(40)]
+    assert [trial.why["reason"] for trial in reader.read().history] == [f"Reason {k}." for k in range(40)]
+    assert reads(statements)[1] <= 10
+
+
+def test_reasons_that_were_loaded_outlive_the_study_and_others_are_missed(database, statements):
+    study = database.study()
+    for k in range(20):
+        study.add(complete(draft(k / 100, why={"reason": f"Reason {k}.", "phase": "added"})))
+    whole, light = database.study(), database.study()
+    known, unknown = whole.read().history, light.read().history
+    del statements[:]
+    whole.load_reasons()
+    whole.load_reasons()
+    assert reads(statements) == (0, 1)
+    database.database().delete("study")
+    assert [trial.why["reason"] for trial in known] == [f"Reason {k}." for k in range(20)]
+    with pytest.raises(StorageFailed, match="somebody deleted it"):
+        _ = unknown[0].why
+
+
+def test_reasons_that_were_loaded_stay_when_the_trial_changes(database, statements):
+    writer, reader = database.study(), database.study()
+    trial = claim(writer)
+    assert reader.read().history[0].why["reason"] == "Because."
+    writer.finish(complete(trial))
+    del statements[:]
+    now = reader.read().history[0]
+    assert (now.state, now.why["reason"]) == ("complete", "Because.")
+    assert reads(statements) == (1, 0)
+
+
+def test_a_read_asks_only_for_what_changed(database):
+    writer, reader = database.study(), database.study()
+    trials = [claim(writer, k / 100) for k in range(30)]
+    reader.read()
+    fetched = []
+
+    def note(connection, cursor, statement, parameters, context, executemany):
+        if "FROM boca_trials" in statement and "boca_trials.x" in statement:
+            fetched.append(parameters)
+
+    writer.finish(complete(trials[7]))
+    claim(writer)
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        before = reader.read().event
+        reader.read()
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    since = [max(p.values() if isinstance(p, dict) else p) for p in fetched]
+    assert since == [30, before]
+
+
+# Where it cannot be opened --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url", ["", "study.db", "sqlite:/study.db", "redis://host/1", "mysql+nodriver://u@h/d", "postgresql+nodriver://h/d"]
+)
+def test_a_url_that_cannot_be_meant_is_refused_with_an_example(url):
+    with pytest.raises(InvalidInput, match=r"storage must be a URL: .sqlite:///study\.db."):
+        optimizer(url)
+
+
+@pytest.mark.parametrize("url", [7, Path("study.db"), b"sqlite:///study.db"])
+def test_what_is_no_url_is_refused(url):
+    with pytest.raises(InvalidInput, match="storage must be a URL"):
+        optimizer(url)
+
+
+def test_a_url_that_is_refused_is_shown_without_its_password():
+    with pytest.raises(InvalidInput) as raised:
+        optimizer("mysql+nodriver://user:secret@host/database")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
+def test_a_database_in_memory_is_refused_because_each_thread_would_have_its_own(url):
+    with pytest.raises(InvalidInput, match="storage=None"):
+        optimizer(url)
+
+
+def test_a_file_that_cannot_be_made_is_a_storage_that_failed(tmp_path):
+    for place in (tmp_path / "no" / "such" / "place.db", tmp_path):
+        with pytest.raises(StorageFailed, match="unable to open database file"):
+            optimizer(f"sqlite:///{place}")
+
+
+def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("These are notes, which nobody wants to lose.\n" * 100)
+    with pytest.raises(StorageFailed, match="file is not a database"):
+        optimizer(f"sqlite:///{file}")
+    assert file.read_text() == "These are notes, which nobody wants to lose.\n" * 100
+
+
+def test_a_file_that_is_damaged_is_a_storage_that_failed(file):
+    study = file.study()
+    for k in range(40):
+        study.finish(complete(claim(study, k / 1000), output="o" * 2500))
+    file.close()
+    path = Path(file.url.removeprefix("sqlite:///"))
+    sqlite3.connect(path).close()
+    with path.open("r+b") as raw:
+        raw.seek(8192)
+        raw.write(os.urandom(path.stat().st_size - 8192))
+    with pytest.raises(StorageFailed, match="must be readable"):
+        claim(file.study())
+
+
+def test_a_file_that_must_not_be_written_can_be_read(file):
+    claim(file.study())
+    path = file.url.removeprefix("sqlite:///")
+    database = Database(f"sqlite:///file:{path}?mode=ro&uri=true")
+    try:
+        study = database.study("study")
+        assert len(study.read().history) == 1
+        with pytest.raises(StorageFailed, match="readonly database"):
+            claim(study)
+    finally:
+        database.close()
+    assert len(file.study().read().history) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="NOT TESTED HERE: root may write every file")
+def test_a_file_without_permission_is_a_storage_that_failed(file):
+    claim(file.study())
+    file.close()
+    path = Path(file.url.removeprefix("sqlite:///"))
+    path.chmod(0o000)
+    with pytest.raises(StorageFailed, match="unable to open"):
+        file.study()
+
+
+def test_other_tables_in_the_database_are_left_alone(database):
+    engine = sa.create_engine(database.url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE trials (id INTEGER, mine TEXT)")
+        connection.exec_driver_sql("INSERT INTO trials VALUES (1, 'precious')")
+    claim(database.study())
+    with engine.begin() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM trials").all() == [(1, "precious")]
+    engine.dispose()
+
+
+# Versions -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(database, monkeypatch):
+    claim(database.study())
+    monkeypatch.setattr(schema, "VERSION", 3)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: _add_note, 2: lambda connection: None})
+    database.database()
+    monkeypatch.undo()
+    with pytest.raises(StorageFailed, match=r"version 1 or older; it has 3, from a newer boca"):
+        database.database()
+    monkeypatch.setattr(schema, "VERSION", 3)
+    assert len(database.study().read().history) == 1
+
+
+def _add_note(connection):
+    connection.exec_driver_sql("ALTER TABLE boca_studies ADD COLUMN note TEXT")
+    connection.exec_driver_sql("UPDATE boca_studies SET note = 'migrated'")
+
+
+def _next_version(monkeypatch, step=_add_note, version=2):
+    monkeypatch.setattr(schema, "VERSION", version)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: step})
+
+
+def notes(place):
+    with place.database().reading() as connection:
+        return connection.exec_driver_sql("SELECT version, note FROM boca_meta, boca_studies").all()
+
+
+def test_an_older_file_is_migrated_and_a_copy_of_it_is_kept(file, monkeypatch):
+    trial = claim(file.study())
+    file.close()
+    _next_version(monkeypatch)
+    study = file.study()
+    assert [everything(t) for t in study.read().history] == [everything(trial)]
+    assert notes(file) == [(2, "migrated")]
+    monkeypatch.undo()
+    path = Path(file.url.removeprefix("sqlite:///"))
+    (copy,) = path.parent.glob(f"{path.name}.*backup")
+    assert copy.name == f"{path.name}.v1.backup"
+    with on("sqlite", path.parent) as kept:
+        kept.url = f"sqlite:///{copy}"
+        assert [everything(t) for t in kept.study().read().history] == [everything(trial)]
+
+
+def test_older_tables_on_a_server_are_migrated_and_copies_of_them_are_kept(tmp_path, monkeypatch):
+    with on("postgres", tmp_path) as place:
+        trial = claim(place.study())
+        place.study().enqueue({"a": 0.5}, {})
+        _next_version(monkeypatch)
+        assert [everything(t) for t in place.study().read().history] == [everything(trial)]
+        assert notes(place) == [(2, "migrated")]
+        with place.database().reading() as connection:
+            kept = {
+                table: connection.exec_driver_sql(f"SELECT * FROM boca_{table}_v1").mappings().all()
+                for table in ("meta", "studies", "trials", "queue")
+            }
+        assert [len(rows) for rows in kept.values()] == [1, 1, 1, 1]
+        assert kept["meta"][0]["version"] == 1
+        assert "note" not in kept["studies"][0]
+        assert kept["trials"][0]["x"] == '{"a":0.5}'
+
+
+def test_a_version_with_a_new_table_can_be_migrated_to(database, monkeypatch):
+    claim(database.study())
+    tables = sa.MetaData()
+    for table in schema.metadata.sorted_tables:
+        table.to_metadata(tables)
+    new = sa.Table("boca_new", tables, sa.Column("id", sa.Integer, primary_key=True))
+    monkeypatch.setattr(schema, "metadata", tables)
+    _next_version(monkeypatch, new.create)
+    assert len(database.study().read().history) == 1
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(database, monkeypatch):
+    claim(database.study())
+    before = seen(database.study())
+
+    def breaks(connection):
+        _add_note(connection)
+        raise ZeroDivisionError
+
+    _next_version(monkeypatch, breaks)
+    for _ in range(2):  # a copy that is there from the first time is no obstacle
+        with pytest.raises(ZeroDivisionError):
+            database.database()
+    monkeypatch.undo()
+    assert seen(database.study()) == before
+    _next_version(monkeypatch)
+    database.database()
+    assert notes(database) == [(2, "migrated")]
+
+
+# Many at once ---------------------------------------------------------------------------------------------------------
+
+
+def _creates(k, urls):
+    for url in urls:
+        opt = optimizer(url, seed=None)
+        trial = opt.ask()
+        opt.tell(trial, float(k))
+        opt.storage.close()
+    return opt.seed
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_eight_processes_may_create_a_database_at_the_same_moment(kind, tmp_path):
+    urls = []
+    for k in range(3):
+        (tmp_path / str(k)).mkdir()
+        with on(kind, tmp_path / str(k)) as place:
+            urls.append(place.url)
+    seeds = together(8, _creates, urls)
+    assert len(set(seeds)) == 1
+    for url in urls:
+        opt = optimizer(url, seed=None)
+        assert sorted(trial.value for trial in opt.history) == [float(k) for k in range(8)]
+        opt.storage.close()
+
+
+def _add_note_slowly(connection):
+    _add_note(connection)  # a second time, the column would be there
+    time.sleep(0.3)  # the others have seen the old version by now, and wait
+
+
+def _migrates(k, url):
+    schema.VERSION = 2
+    schema.MIGRATIONS = {1: _add_note_slowly}
+    database = Database(url)
+    try:
+        return len(database.study("study").read().history)
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_processes_that_find_an_older_version_at_the_same_moment_migrate_it_once(kind, tmp_path, monkeypatch):
+    for k in range(2):
+        (tmp_path / str(k)).mkdir()
+        with on(kind, tmp_path / str(k)) as place:
+            claim(place.study())
+            place.close()
+            assert together(6, _migrates, place.url) == [1] * 6
+            with monkeypatch.context() as patch:
+                _next_version(patch)
+                assert notes(place) == [(2, "migrated")]
+            if kind == "sqlite":
+                place.url = f"{place.url}.v1.backup"
+                assert len(place.study().read().history) == 1  # the copy is of the older version
+
+
+# A disk that is full --------------------------------------------------------------------------------------------------
+
+
+def fill(url):
+    """Tell results until there is no room, and return how many were acknowledged."""
+    opt = optimizer(url, budget=targets(100_000))
+    told = len(opt.history.complete)
+    try:
+        while told < 2000:
+            trial = (opt.running or [opt.ask()])[0]
+            opt.tell(trial, float(trial.number), output="o" * 20_000)
+            told += 1
+    finally:
+        opt.storage.close()
+        fill.told = told
+    raise AssertionError("there was no end to the room")
+
+
+def goes_on(url, told, steps=20):
+    """Check that what was acknowledged is there, and that the study goes on."""
+    opt = optimizer(url, budget=targets(100_000))
+    assert [trial.value for trial in opt.history.complete] == [float(k) for k in range(told)]
+    for _ in range(steps):
+        trial = (opt.running or [opt.ask()])[0]
+        opt.tell(trial, float(trial.number))
+    assert [trial.number for trial in opt.history] == list(range(told + steps))
+    opt.storage.close()
+
+
+def test_a_file_that_may_not_grow_any_more_keeps_what_was_acknowledged(file):
+    def limit(connection, record):
+        connection.execute("PRAGMA max_page_count = 400")
+
+    file.study("other")
+    sa.event.listen(sa.Engine, "connect", limit)
+    try:
+        with pytest.raises(StorageFailed, match=r"full.*What was acknowledged before is stored"):
+            fill(file.url)
+        opt = optimizer(file.url, budget=targets(100_000))
+        assert len(opt.history.complete) == fill.told > 10  # it can be read while there is no room
+        opt.storage.close()
+    finally:
+        sa.event.remove(sa.Engine, "connect", limit)
+    goes_on(file.url, fill.told)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of two megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("A FULL DISK IS NOT TESTED HERE: to mount a small one needs Linux and root")
+    mounted = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    if mounted.returncode:
+        pytest.skip(f"A FULL DISK IS NOT TESTED HERE: {mounted.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], timeout=30, check=True)
+
+
+def test_a_full_disk_keeps_what_was_acknowledged_and_the_study_goes_on_when_there_is_room(small_disk):
+    url = f"sqlite:///{small_disk / 'study.db'}"
+    with pytest.raises(StorageFailed, match=r"(disk|full).*What was acknowledged before is stored"):
+        fill(url)
+    assert fill.told > 10
+    room = ["mount", "-o", "remount,size=20m", str(small_disk)]
+    subprocess.run(room, timeout=30, check=True)
+    goes_on(url, fill.told)
+
+
+def test_a_disk_that_is_full_from_the_first_moment_is_said_so(small_disk):
+    filler = small_disk / "filler"
+    with pytest.raises(OSError, match="No space"), filler.open("wb") as file:  # noqa: PT012
+        while True:
+            file.write(b"\0" * 4096)
+            file.flush()
+    url = f"sqlite:///{small_disk / 'study.db'}"
+    with pytest.raises(StorageFailed, match="must be readable and writable"):
+        optimizer(url)
+    filler.unlink()
+    goes_on(url, 0)
+
+
+# A server that goes and comes -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def remote(tmp_path):
+    with on("postgres", tmp_path) as found:
+        yield found
+
+
+class Loses:
+    """A connection that breaks with the next commit, before or after the server has done it."""
+
+    def __init__(self, monkeypatch, *, done):
+        import psycopg
+
+        self.times = 0
+        self._left = 1
+        self._done = done
+        commit = psycopg.Connection.commit
+
+        def broken(connection):
+            if self._left:
+                self._left -= 1
+                self.times += 1
+                if self._done:
+                    commit(connection)
+                connection.close()
+                raise psycopg.OperationalError("consuming input failed: server closed the connection unexpectedly")
+            commit(connection)
+
+        monkeypatch.setattr(psycopg.Connection, "commit", broken)
+
+
+def _prepared(place, name="study"):
+    study = place.study(name)
+    study.enqueue({"a": 0.1}, {"n": 1.0})
+    dead = [claim(study, 0.2, lease=Lease(owner=DEAD)), claim(study, 0.3, lease=Lease(owner=DEAD))]
+    return study, dead
+
+
+WRITES = {
+    "claim": lambda study, dead, lease: [study.claim(draft(0.7), seen=2, lease=lease)],
+    "claim of a queued point": lambda study, dead, lease: [
+        study.claim(draft(0.1), seen=2, queued=study.read().queue[0], lease=lease)
+    ],
+    "late claim": lambda study, dead, lease: [study.claim(draft(0.7), seen=0, affords=lambda history: True)],
+    "add": lambda study, dead, lease: [study.add(complete(draft(0.7)))],
+    "finish": lambda study, dead, lease: [study.finish(complete(dead[0], 2.0))],
+    "fail": lambda study, dead, lease: [study.finish(replace(dead[0], state="failed", reason="Why not."))],
+    "again": lambda study, dead, lease: [study.again(dead[1], lease)],
+    "retake": lambda study, dead, lease: study.retake(lease, max_retries=2),
+    "give up": lambda study, dead, lease: study.retake(lease, max_retries=0),
+    "enqueue": lambda study, dead, lease: study.enqueue({"a": 0.9}, {"n": 1.0}),
+    "renew": lambda study, dead, lease: study.renew(lease),
+    "release": lambda study, dead, lease: study.release(lease),
+}
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory):
+    """One place on the server for many short studies."""
+    with on("postgres", tmp_path_factory.mktemp("line")) as found:
+        yield found
+
+
+def written(place, name, write, lost=None):
+    """Return what a write returned, and what is there afterwards."""
+    study, dead = _prepared(place, name)
+    with pytest.MonkeyPatch.context() as patch:
+        breaks = lost and Loses(patch, done=lost == "answer")
+        returned = write(study, dead, Lease())
+    assert breaks is None or breaks.times == 1
+    trials, event, queue = seen(study)
+    assert (trials, event, queue) == seen(place.study(name))
+    return returned and [everything(t) for t in returned], trials, event, [q.x for q in queue]
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_write_whose_answer_got_lost_is_done_once(line, write):
+    """The same write on a line that holds and on one that breaks: nobody sees a difference."""
+    name = f"{id(write)}"
+    outcome = written(line, f"{name} holds", write)
+    assert written(line, f"{name} loses the answer", write, "answer") == outcome
+    assert written(line, f"{name} loses the commit", write, "commit") == outcome
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_tables_and_studies_whose_answer_got_lost_are_made_once(remote, monkeypatch, done):
+    with monkeypatch.context() as patch:
+        Loses(patch, done=done)
+        database = remote.database()
+    with monkeypatch.context() as patch:
+        Loses(patch, done=done)
+        assert database.create("study", SPEC) == SPEC
+    assert database.names() == ["study"]
+
+
+def test_a_refusal_is_a_refusal_on_a_line_that_breaks_too(remote, monkeypatch):
+    study, dead = _prepared(remote)
+    study.finish(complete(dead[0]))
+    now = seen(study)
+    Loses(monkeypatch, done=True)
+    with pytest.raises(InvalidTrial):
+        study.finish(complete(dead[0], 2.0))
+    assert study.claim(draft(), seen=0) is None
+    assert seen(study) == now
+
+
+def test_leases_end_by_the_clock_of_the_server_whatever_that_of_a_machine_says(remote, monkeypatch):
+    one, other = remote.study(), remote.study()
+    elsewhere = Lease(owner=replace(Owner.me(), machine="elsewhere"))
+    claim(one, lease=elsewhere)
+    now = time.time()
+    monkeypatch.setattr("boca.study.storage.sql.time.time", lambda: now + 3600.0)
+    assert list(other.retake(Lease(), max_retries=2)) == []
+    other.renew(elsewhere)
+    monkeypatch.setattr("boca.study.storage.sql.time.time", lambda: now - 3600.0)
+    other.renew(elsewhere)
+    monkeypatch.undo()
+    assert list(other.retake(Lease(), max_retries=2)) == []
+
+
+def test_who_renews_and_who_takes_over_do_not_wait_for_each_other(remote, monkeypatch):
+    """PostgreSQL moves a row that is changed: the two may come to the same rows in another order."""
+    one, other = remote.study(), remote.study()
+    lease = Lease(owner=replace(Owner.me(), machine="elsewhere"))
+    trials = [claim(one, k / 10, lease=lease) for k in range(2)]
+    one.again(trials[0], lease)  # now its row lies behind the other one
+    one.renew(replace(lease, seconds=-1.0))
+    begun, update = threading.Event(), sql.Sql._update
+
+    def slow(*given, **more):
+        update(*given, **more)
+        begun.set()
+        time.sleep(0.3)  # longer than the other one takes to come to where it has to wait
+
+    monkeypatch.setattr(sql.Sql, "_update", slow)
+    monkeypatch.setattr(sql, "_COLLISIONS", ())  # a collision that is mended by another try is one too
+    with ThreadPoolExecutor(1) as pool:
+        taken = pool.submit(other.retake, Lease(), max_retries=9)
+        assert begun.wait(60.0)
+        one.renew(lease)
+        assert [trial.number for trial in taken.result(60.0)] == [0, 1]
+
+
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+def test_a_transaction_that_the_server_gave_up_for_another_one_is_tried_again(remote, state):
+    tries = []
+
+    def work(connection):
+        tries.append(connection)
+        if len(tries) == 1:
+            connection.execute(sa.text(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{state}'; END $$"))
+        return len(tries)
+
+    assert remote.database().write(work) == 2
+
+
+def test_connections_that_the_server_ended_are_replaced(remote):
+    study, (first, _) = _prepared(remote)
+    study.read()
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename = 'boca'"
+    from support.postgres import server
+
+    server().execute(end)
+    assert study.finish(complete(first, 2.0)).value == 2.0
+    server().execute(end)
+    assert study.read().history[0].value == 2.0
+    server().execute(end)
+    assert study.read().history[1].why["reason"] == "Because."
+    assert claim(study).number == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda url: url.replace("/postgres?", "/nosuchdatabase?"), "nosuchdatabase"),
+        (lambda url: url.replace("boca@", "nobody@"), "nobody"),
+        (lambda url: url.replace("127.0.0.1", "no.such.host.invalid"), "no.such.host.invalid"),
+    ],
+    ids=["database", "user", "host"],
+)
+def test_a_server_that_does_not_know_us_is_not_waited_for(remote, change, words, monkeypatch):
+    monkeypatch.setattr("boca.study.storage.sql._PATIENCE", 20.0)
+    began = time.monotonic()
+    with pytest.raises(StorageFailed, match=words):
+        optimizer(change(remote.url))
+    assert time.monotonic() - began < 10.0
+
+
+def test_isolation_that_somebody_set_for_the_whole_server_is_no_obstacle(remote):
+    remote.url += "%20-cdefault_transaction_isolation%3Dserializable"
+    one, other = remote.study(), remote.study()
+    failures = []
+
+    def claims(study):
+        try:
+            for _ in range(10):
+                study.claim(draft(), seen=-1, affords=lambda history: True)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=claims, args=(study,)) for study in (one, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert [trial.number for trial in remote.study().read().history] == list(range(20))
+
+
+def test_a_run_waits_for_a_server_that_is_down_and_goes_on(server, remote):
+    """Once in order, once as if the machine had lost its power."""
+    steps = threading.Semaphore(0)
+
+    def objective(x):
+        steps.release()
+        time.sleep(0.01)
+        return x["a"]
+
+    results = []
+    settings = {"budget": targets(60), "strategy": RandomSearch(), "seed": 0}
+    run = threading.Thread(
+        target=lambda: results.append(boca.maximize(objective, PROBLEM.space, storage=remote.url, **settings)),
+        daemon=True,
+    )
+    run.start()
+    for how in (signal.SIGINT, signal.SIGQUIT):
+        for _ in range(10):
+            assert steps.acquire(timeout=60.0)
+        server.stop(how)
+        time.sleep(0.5)
+        assert run.is_alive()
+        server.start()
+    run.join(timeout=90.0)
+    assert not run.is_alive()
+    undisturbed = boca.maximize(lambda x: x["a"], PROBLEM.space, **settings)
+    assert [(t.x, t.value, t.attempt) for t in results[0].history] == [
+        (t.x, t.value, t.attempt) for t in undisturbed.history
+    ]
