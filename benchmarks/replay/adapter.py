@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import boca
-from boca.books import Books
-from boca.recommendation import recommend
+from boca.accounting.ledger import Books
 from boca.strategies import Theorem
+from boca.study.recommendation import recommend
 
 
 def strategy(name: str, options: Mapping[str, Any]) -> Any:

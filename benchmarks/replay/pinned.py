@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-
-import boca
 from boca.recommendation import recommend
 from boca.storage import Lease, Memory
+
+import boca
 from boca.strategies import Theorem
 
 # Strategies whose recommendation is compared: not MFSKO, whose own model shall give it from now on.
