@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from boca.domain.errors import InvalidInput
-from boca.domain.space import Choice, Float, FloatArray, Point, Space, finite_number
+from boca.domain.space import FloatArray, Point, Space, finite_number
 
 Direction: TypeAlias = Literal["maximize", "minimize"]
 CostFunction: TypeAlias = Callable[[Mapping[str, Any]], float]
@@ -103,10 +103,10 @@ class Problem:
 
     def _assumed_share(self, name: str, value: Any) -> float:
         parameter, target = self.fidelity[name], self._target[name]
-        if isinstance(parameter, Choice):
+        if parameter.ends is None:
             return 1.0 if value == target else _ASSUMED_OPTION
         power = self.dearer_towards(name)
-        if parameter.low >= 0 and target > 0:
+        if parameter.ends[0] >= 0 and target > 0:
             return max(math.pow(value / target, power), _ASSUMED_LEAST)
         u = parameter.to_unit([value, target])  # no ratio without a zero: dearer along the scale
         return math.exp(power * float(u[0] - u[1]))
@@ -116,8 +116,8 @@ class Problem:
 
         A solver's tolerance is of the second kind.
         """
-        parameter = self.fidelity[name]
-        return -1.0 if not isinstance(parameter, Choice) and self._target[name] == parameter.low else 1.0
+        ends = self.fidelity[name].ends
+        return -1.0 if ends is not None and self._target[name] == ends[0] else 1.0
 
     def is_target(self, z: Mapping[str, Any]) -> bool:
         return dict(z) == self._target
@@ -148,10 +148,10 @@ def _target(fidelity: Space, given: Mapping[str, Any]) -> Point:
     for name, parameter in fidelity.items():
         if name in given:
             full[name] = given[name]
-        elif isinstance(parameter, Choice):
+        elif parameter.ends is None:
             raise InvalidInput(f"target[{name!r}] must be given: a Choice has no upper bound. One of {parameter}.")
         else:
-            full[name] = parameter.high
+            full[name] = parameter.ends[1]
     return fidelity.validate(full, "target")
 
 
@@ -160,22 +160,12 @@ def _grid(fidelity: Space) -> FloatArray:  # (m, p)
     if p == 0:
         return np.empty((1, 0))
     if p in _GRID:
-        axes = [_axis(parameter, _GRID[p]) for parameter in fidelity.values()]
+        axes = [parameter.axis(_GRID[p]) for parameter in fidelity.values()]
         return np.array(list(itertools.product(*axes)))
     from scipy.stats import qmc
 
     powers = math.ceil(math.log2(_GRID_BEYOND))
     sobol = fidelity.snap(qmc.Sobol(p, scramble=False).random_base2(powers)[:_GRID_BEYOND])
-    ends = [(0.0, 1.0) if not isinstance(q, Choice) else _axis(q, 0) for q in fidelity.values()]
+    ends = [np.array([0.0, 1.0]) if q.is_ordered else q.axis(0) for q in fidelity.values()]
     corners = np.array(list(itertools.islice(itertools.product(*ends), 4 * _GRID_BEYOND)))
     return np.unique(np.vstack([sobol, corners]), axis=0)
-
-
-def _axis(parameter: Any, points: int) -> list[float]:
-    if isinstance(parameter, Choice):
-        return [float(u) for u in parameter.to_unit(parameter.choices)]
-    if isinstance(parameter, Float):
-        return [float(u) for u in np.linspace(0.0, 1.0, points)]
-    if parameter.levels <= points:
-        return [float(u) for u in parameter.to_unit(range(parameter.low, parameter.high + 1))]
-    return [float(u) for u in np.unique(parameter.snap(np.linspace(0.0, 1.0, points)))]

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from boca.domain.errors import InvalidInput, flags
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Point: TypeAlias = dict[str, Any]
+Kind: TypeAlias = Literal["float", "int", "choice"]
 
 _WIDEST_INT = 2**52  # beyond this, or on a log scale beyond the next, neighbours share a coordinate
 _LARGEST_LOG_INT = 2**45
@@ -77,6 +78,10 @@ def _check_bounds(low: float, high: float, log: bool, kind: str) -> None:
 class Float:
     """A real number in [low, high]; `log=True` searches orders of magnitude."""
 
+    kind: ClassVar[Kind] = "float"
+    is_ordered: ClassVar[bool] = True
+    options: ClassVar[tuple[Any, ...]] = ()
+
     low: float
     high: float
     log: bool = False
@@ -90,9 +95,21 @@ class Float:
             raise InvalidInput(f"Float needs a finite width; got low={self.low!r}, high={self.high!r}. Rescale it.")
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest value."""
+        return self.low, self.high
+
+    @property
     def levels(self) -> None:
         """How many values there are: a continuum."""
         return
+
+    def axis(self, points: int) -> FloatArray:  # (k,)
+        """Return at most so many unit coordinates, evenly from end to end; every option of a choice."""
+        return np.linspace(0.0, 1.0, points)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
 
     def validate(self, value: object, what: str) -> float:
         number = finite_number(value, what)
@@ -125,6 +142,10 @@ class Float:
 class Int:
     """An integer in [low, high], both included."""
 
+    kind: ClassVar[Kind] = "int"
+    is_ordered: ClassVar[bool] = True
+    options: ClassVar[tuple[Any, ...]] = ()
+
     low: int
     high: int
     log: bool = False
@@ -141,8 +162,20 @@ class Int:
             )
 
     @property
+    def ends(self) -> tuple[int, int]:
+        return self.low, self.high
+
+    @property
     def levels(self) -> int:
         return self.high - self.low + 1
+
+    def axis(self, points: int) -> FloatArray:
+        if self.levels <= points:
+            return self.to_unit(range(self.low, self.high + 1))
+        return np.unique(self.snap(np.linspace(0.0, 1.0, points)))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
 
     def validate(self, value: object, what: str) -> int:
         number = whole_number(value, what)
@@ -188,6 +221,10 @@ class Choice:
     too, the value is taken.
     """
 
+    kind: ClassVar[Kind] = "choice"
+    is_ordered: ClassVar[bool] = False
+    log: ClassVar[bool] = False
+
     choices: tuple[Any, ...]
 
     def __init__(self, choices: Sequence[Any]) -> None:
@@ -209,8 +246,24 @@ class Choice:
         object.__setattr__(self, "choices", options)
 
     @property
+    def options(self) -> tuple[Any, ...]:
+        """The options; a parameter with an order has none."""
+        return self.choices
+
+    @property
+    def ends(self) -> None:
+        """A choice has no order, and so no ends."""
+        return
+
+    @property
     def levels(self) -> int:
         return len(self.choices)
+
+    def axis(self, points: int) -> FloatArray:
+        return self.to_unit(self.choices)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"type": self.kind, "choices": list(self.choices)}
 
     def validate(self, value: object, what: str) -> Any:
         return self.choices[self._index(value, what)]
@@ -249,6 +302,15 @@ class Choice:
 
 
 Parameter: TypeAlias = Float | Int | Choice
+"""All have `kind`, `is_ordered`, `options` (of a choice), `ends` (of an ordered one), `log`, `levels` and `to_json`."""
+
+
+def parameter_of(described: Mapping[str, Any]) -> Parameter:
+    """Return the parameter that `to_json` described."""
+    if described["type"] == "choice":
+        return Choice(described["choices"])
+    kind = Float if described["type"] == "float" else Int
+    return kind(described["low"], described["high"], log=described["log"])
 
 
 def _scale(values: FloatArray, low: float, high: float, log: bool) -> FloatArray:
@@ -313,11 +375,7 @@ class Space(Mapping[str, Parameter]):
 
     def points(self) -> FloatArray:  # (size, d)
         """Return every point of a finite space, in unit coordinates."""
-        axes = [
-            p.to_unit(p.choices if isinstance(p, Choice) else range(p.low, p.high + 1))
-            for p in self.values()
-            if not isinstance(p, Float)
-        ]
+        axes = [p.axis(p.levels) for p in self.values() if p.levels is not None]
         if len(axes) < len(self):
             raise InvalidInput(f"Only a finite space can be listed; got {self!r}.")
         return np.array(list(itertools.product(*axes)))
