@@ -35,7 +35,7 @@ def test_no_module_is_named_twice():
     assert len(documented()) == len(set(documented()))
 
 
-def test_every_room_has_a_heading():
+def test_every_heading_names_a_room():
     headings = re.findall(r"^### `(\w+)/`", PAGE, flags=re.MULTILINE)
     assert all((PACKAGE / room).is_dir() for room in headings)
 
