@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 TEXTS = {name: (DOCS / name).read_text(encoding="utf-8") for name in PAGES}
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-EVERYWHERE = {"README.md": README, **{f"docs/{name}": text for name, text in TEXTS.items()}}
+FRONT = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")}
+EVERYWHERE = {**FRONT, **{f"docs/{name}": text for name, text in TEXTS.items()}}
 
 UsageError = typer.BadParameter.__base__  # typer has a copy of click in it, or needs it beside: here is its own
 
