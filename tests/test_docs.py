@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 TEXTS = {name: (DOCS / name).read_text(encoding="utf-8") for name in PAGES}
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-EVERYWHERE = {"README.md": README, **{f"docs/{name}": text for name, text in TEXTS.items()}}
+FRONT = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")}
+EVERYWHERE = {**FRONT, **{f"docs/{name}": text for name, text in TEXTS.items()}}
 
 UsageError = typer.BadParameter.__base__  # typer has a copy of click in it, or needs it beside: here is its own
 
@@ -249,13 +249,67 @@ def test_the_names_of_the_reference_exist(name):
     raise AssertionError(name)
 
 
-def test_the_page_about_why_has_the_keys_of_the_readme():
-    def keys(text, heading):
-        section = text.split(f"{heading}\n", 1)[1].split("\n## ", 1)[0]
-        rows = re.findall(r"^\| (`.+?) \|", section, flags=re.MULTILINE)
-        return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
+# What pages say of decisions and strategies ---------------------------------------------------------------------------
 
-    assert keys(README, "## What `why` says") <= keys(TEXTS["guide/why.md"], "## Every key")
+
+def table_under(page, heading):
+    """Return the rows of the first table under a heading, as lists of cells, without its head."""
+    section = TEXTS[page].split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def named(page, heading):
+    """Return the names in the first column of a table."""
+    return [name for row in table_under(page, heading) for name in re.findall(r"`([^`]+)`", row[0])]
+
+
+@pytest.fixture(scope="module")
+def run_of_why():
+    return execute(TEXTS["guide/why.md"], DOCS / "guide/why.md")
+
+
+def test_the_keys_of_why_are_those_of_a_real_run(run_of_why):
+    real = set().union(*(trial.why for trial in run_of_why["opt"].history))
+    elsewhere = {"guard", "level"}  # of misleading fidelities, and of strategies with a list of them
+    keys = named("guide/why.md", "## Every key")
+    assert len(keys) == len(set(keys))
+    assert set(keys) == real | elsewhere
+
+
+def test_the_hyperparameters_of_why_are_those_of_a_real_run(run_of_why):
+    keys = set(named("guide/why.md", "### Hyperparameters"))
+    for trial in run_of_why["opt"].history:
+        assert set(trial.why.get("hyperparameters", ())) <= keys
+    assert set(run_of_why["trial"].why["hyperparameters"]) >= keys - {"jump", "trend", "noise_rise"}
+
+
+def test_the_example_of_why_shows_what_the_table_explains(run_of_why):
+    (shown,) = [block.source for block in blocks(TEXTS["guide/why.md"], "text") if "'reason'" in block.source]
+    keys = set(re.findall(r"^[{ ]'(\w+)':", shown[shown.index("{'reason'") :], flags=re.MULTILINE))
+    assert keys <= set(named("guide/why.md", "## Every key"))
+    assert len(keys & set(run_of_why["trial"].why)) >= 10
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("maximize", 1), ("minimize", -1)])
+def test_the_bound_is_the_optimistic_one(direction, sign):
+    problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), direction=direction)
+    opt = boca.Optimizer(problem, budget=boca.targets(6), seed=0)
+    while (trial := opt.ask()) is not None:
+        opt.tell(trial, (trial.x["a"] - 0.3) ** 2)
+    decided = [trial.why for trial in opt.history if "ucb" in trial.why]
+    assert decided
+    for why in decided:
+        assert why["ucb"] == pytest.approx(why["mean"] + sign * why["beta"] ** 0.5 * why["std"])
+
+
+def test_the_strategies_exist():
+    calls = named("guide/strategies.md", "# Strategies")
+    assert {call.split("(")[0].split(".")[0] for call in calls} == {
+        name for name in boca.__all__ if hasattr(getattr(boca, name), "suggest") and name != "Strategy"
+    }
+    for call in calls:
+        assert isinstance(eval(f"boca.{call}", {"boca": boca}), boca.Strategy)
 
 
 # The site -------------------------------------------------------------------------------------------------------------
