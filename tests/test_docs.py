@@ -150,7 +150,7 @@ def test_a_study_that_is_shown_loads(source, tmp_path):
     file = tmp_path / "study.toml"
     file.write_text(source, encoding="utf-8")
     try:
-        assert boca.study.load(file).name
+        assert boca.studyfile.load(file).name
     finally:
         for _, module, _ in paths:
             sys.modules.pop(module, None)
@@ -229,7 +229,7 @@ def documented():
 
 
 def test_the_reference_has_every_public_name():
-    modules = ("callbacks", "executors", "problems", "storage", "strategies", "study", "testing")
+    modules = ("callbacks", "executors", "problems", "strategies", "study.storage", "studyfile", "testing")
     wanted = {f"boca.{name}" for name in boca.__all__} | {f"boca.{name}" for name in modules}
     assert wanted <= documented()
 
