@@ -24,7 +24,24 @@ def strategy(name: str, options: Mapping[str, Any]) -> Any:
         given["surrogate"] = boca.Surrogate(**given["surrogate"])
     if "theorem" in given:
         given["theorem"] = Theorem(**given["theorem"])
+    if _SWITCHES & given.keys():
+        given |= _in_turn({key: given.pop(key) for key in _SWITCHES & given.keys()})
     return boca.Boca.paper(**given) if name == "Boca.paper" else getattr(boca, name)(**given)
+
+
+_SWITCHES = {"learn_maximum", "improve_at_target", "improve_on_draws", "doubt_fidelities"}
+
+
+def _in_turn(switches: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the aims and the turns at the target that four switches of the pinned commit stand for."""
+    turns = ["log_ei", "aim", "log_noisy_ei", "ucb_alone"]
+    if not switches.get("improve_on_draws", True):
+        turns[2] = "log_ei"
+    if not switches.get("improve_at_target", True):
+        turns[0] = turns[2] = "aim"
+    if not switches.get("doubt_fidelities", True):
+        turns[3] = "aim"
+    return {"aims": ("ucb", "max_value") if switches.get("learn_maximum", True) else ("ucb",), "target_turns": turns}
 
 
 def history(trials: Sequence[Mapping[str, Any]]) -> boca.History:

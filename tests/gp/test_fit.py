@@ -23,9 +23,9 @@ KERNELS = {
         (Radial("matern52", (0, 1), (0, 1)),),
         (Custom(lambda P, Q: 0.5 + np.minimum(P, Q.T), lambda P: 0.5 + P[:, 0], (2,)),),
     ),
-    "jump": Kernel((Radial("matern52", (0, 1), (0, 1)), Radial("se", (2,), (2,))), jump=Jump(3, 3)),
-    "trend": Kernel((Radial("se", (0, 1, 2), (0, 1, 2)),), trend=Trend((1, 2), (1.0, 0.3), 3)),
-    "both": Kernel((Radial("matern52", (0, 1), (0, 1)),), jump=Jump(3, 2), trend=Trend((2, 3), (1.0, 1.0), 3)),
+    "jump": Kernel((Radial("matern52", (0, 1), (0, 1)), Radial("se", (2,), (2,))), factors=(Jump(3, 3),)),
+    "trend": Kernel((Radial("se", (0, 1, 2), (0, 1, 2)),), terms=(Trend((1, 2), (1.0, 0.3), 3),)),
+    "both": Kernel((Radial("matern52", (0, 1), (0, 1)),), factors=(Jump(3, 2),), terms=(Trend((2, 3), (1.0, 1.0), 3),)),
 }
 SIZES = (5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 7)
 

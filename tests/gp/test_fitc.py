@@ -19,7 +19,7 @@ KERNELS = {
         (Radial("matern52", (0, 1), (0, 1)),),
         (Custom(lambda P, Q: 0.5 + np.minimum(P, Q.T), lambda P: 0.5 + P[:, 0], (2,)),),
     ),
-    "jump and trend": Kernel(NUMERIC.radial, jump=Jump(3, 3), trend=Trend((2,), (1.0,), 4)),
+    "jump and trend": Kernel(NUMERIC.radial, factors=(Jump(3, 3),), terms=(Trend((2,), (1.0,), 4),)),
 }
 H = {name: np.array([0.3, 0.6, 1.1, 0.7, 1.5][: kernel.size + kernel.strengths]) for name, kernel in KERNELS.items()}
 KAPPA0, ETA2 = 2.3, 0.04

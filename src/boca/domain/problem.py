@@ -128,6 +128,14 @@ class Problem:
         Z = _grid(self.fidelity)
         return [self.fidelity.from_unit(z) for z in Z], Z
 
+    def grid_index(self, z: Mapping[str, Any]) -> int:
+        """Return where a fidelity of the grid is in it."""
+        return self._grid_places[tuple(z.values())]
+
+    @cached_property
+    def _grid_places(self) -> dict[tuple[Any, ...], int]:
+        return {tuple(z.values()): i for i, z in enumerate(self.grid[0])}
+
     @cached_property
     def grid_costs(self) -> FloatArray:  # (m,)
         """Return the declared cost of every point of the grid; it is asked for once."""

@@ -1,10 +1,10 @@
-"""Hyper-parameters from data: priors, the marginal likelihood with its gradient, multi-start L-BFGS-B.
+"""Hyper-parameters from data: the marginal likelihood with its gradient, multi-start L-BFGS-B.
 
 This is the one place where y is standardised.
 
-    theta             log kappa0, log of all bandwidths, log eta2, all for standardised y; strengths of jump and trend;
-                      the rise of the noise where it has one
-    away   (n,)       how far a fidelity is from the target: the noise there is eta2 + rise * away
+    theta             log kappa0, log of all length scales, log eta2, all for standardised y; then what the factors and
+                      terms of the kernel have, then the strengths of the components of the noise
+    shapes (n, k)     variances of the components of the noise for a strength of one
     G      (n, n)     alpha alpha' - K^-1, twice the derivative of the likelihood by K
 """
 
@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boca.gp import linalg
-from boca.gp.kernels import FloatArray, Kernel, blocks, lifted, weighted_squares
+from boca.gp.kernels import Kernel, Term, blocks, lifted, weighted_squares
+from boca.gp.linalg import FloatArray
 from boca.gp.model import GP, gls_mean
+from boca.gp.parameters import Block, Prior
 
 JITTER = 1e-8  # of kappa0, always added: it costs nothing beside a noise of 1e-6 and saves the ladder
 
@@ -55,53 +57,32 @@ def standardise(y: FloatArray) -> Standardisation:
 
 
 @dataclass(frozen=True)
-class Prior:
-    """Independent priors on theta, and its box: normal ones, and exponential ones where there is a rate.
+class Theta:
+    """The parts of a theta, as views of it: the one place that knows their order."""
 
-    An infinite deviation and no rate is no prior at all.  An exponential one holds a strength at zero exactly, unless
-    the likelihood rises there faster than its rate.
-    """
+    all: FloatArray
+    kappa0: FloatArray  # (1,), a log
+    scales: FloatArray  # (kernel.size,), logs of the length scales
+    eta2: FloatArray  # (1,), a log
+    strengths: FloatArray  # (kernel.strengths,)
+    noise: FloatArray  # what is left: a strength for each component of the noise
 
-    mean: FloatArray
-    deviation: FloatArray
-    low: FloatArray
-    high: FloatArray
-    rate: FloatArray | float = 0.0
+    @classmethod
+    def of(cls, kernel: Kernel, theta: FloatArray) -> Theta:
+        ends = np.cumsum([1, kernel.size, 1, kernel.strengths])
+        return cls(theta, *np.split(theta, ends))
 
-    @property
-    def is_curved(self) -> bool:
-        """Whether there is a prior on every entry."""
-        return bool(np.all(np.isfinite(self.deviation) | (np.asarray(self.rate) > 0.0)))
 
-    def log_density(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log density up to a constant, with its gradient."""
-        r = (theta - self.mean) / self.deviation
-        return -0.5 * float(r @ r) - float(np.sum(self.rate * theta)), -r / self.deviation - self.rate
-
-    def with_rise(self, *, highest: float, rate: float) -> Prior:
-        """Return the prior with the rise of the noise at its end."""
-        return Prior(
-            np.append(self.mean, 0.0),
-            np.append(self.deviation, math.inf),
-            np.append(self.low, 0.0),
-            np.append(self.high, highest),
-            np.append(np.broadcast_to(self.rate, self.mean.shape), rate),
-        )
-
-    def clip(self, theta: FloatArray) -> FloatArray:
-        return np.clip(theta, self.low, self.high)
-
-    def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Draw a start for the search: from the prior, or around its mean where it is flat."""
-        width = np.where(np.isfinite(self.deviation), self.deviation, 1.0)
-        return self.clip(self.mean + width * rng.standard_normal(len(self.mean)))
+def in_order(kappa0: Block, scales: Sequence[Block], eta2: Block, kernel: Kernel) -> tuple[Block, ...]:
+    """Return blocks in the order of theta, without those of the noise."""
+    return (kappa0, *scales, eta2, *kernel.blocks)
 
 
 def unpack(theta: FloatArray, kernel: Kernel) -> tuple[float, FloatArray, float]:
     """Return kappa0, h and the variance on the diagonal, the constant jitter included."""
-    kappa0, end = math.exp(theta[0]), 1 + kernel.size
-    h = np.concatenate([np.exp(theta[1:end]), theta[end + 1 : end + 1 + kernel.strengths]])
-    return kappa0, h, math.exp(theta[end]) + JITTER * kappa0
+    parts = Theta.of(kernel, theta)
+    kappa0 = math.exp(parts.kappa0[0])
+    return kappa0, np.concatenate([np.exp(parts.scales), parts.strengths]), math.exp(parts.eta2[0]) + JITTER * kappa0
 
 
 def log_likelihood(
@@ -112,9 +93,9 @@ def log_likelihood(
     noise: FloatArray,
     *,
     mean: float | None,
-    away: FloatArray | None = None,
+    shapes: Sequence[FloatArray] = (),
 ) -> tuple[float, FloatArray]:
-    """Return the log marginal likelihood of y and its gradient by theta.
+    """Return the log marginal likelihood of y and its gradient by theta, which ends with a strength for each shape.
 
     `mean=None` maximises over a constant mean on the way; the gradient is the same, because the mean is optimal.
     """
@@ -122,7 +103,9 @@ def log_likelihood(
     kappa0, h, diagonal = unpack(theta, kernel)
     triangle = Triangle.build(kernel, kappa0, h, X)
     signal = kappa0 * kernel.diagonal(h, X)
-    triangle.K[np.diag_indices(n)] = signal + diagonal + noise + (0.0 if away is None else theta[-1] * away)
+    strengths = theta[len(theta) - len(shapes) :]
+    rising = sum((strength * shape for strength, shape in zip(strengths, shapes, strict=True)), start=np.zeros(n))
+    triangle.K[np.diag_indices(n)] = signal + diagonal + noise + rising
     factor, _ = linalg.factor(triangle.K, level=float(np.mean(signal)))
     m = gls_mean(factor, y) if mean is None else mean
     alpha = factor.solve(y - m)
@@ -132,17 +115,17 @@ def log_likelihood(
     on_diagonal = alpha * alpha - np.diagonal(K_inv)  # of G
     trace = float(on_diagonal.sum())
     by_kappa0, by_h = triangle.gradient(alpha, K_inv)
-    if kernel.trend is not None and triangle.phi is not None:
-        by_h[kernel.trend.strength] += 0.5 * kappa0 * float(on_diagonal @ np.square(triangle.phi).sum(axis=1))
-    gradient = np.zeros_like(theta)
-    noisy = kernel.size + 1  # where log eta2 is: after the bandwidths, before the strengths
-    gradient[0] = by_kappa0 + 0.5 * (float(on_diagonal @ signal) + JITTER * kappa0 * trace)
-    gradient[1:noisy] = by_h[: kernel.size]
-    gradient[noisy] = 0.5 * math.exp(theta[noisy]) * trace
-    gradient[noisy + 1 : noisy + 1 + kernel.strengths] = by_h[kernel.size :]
-    if away is not None:
-        gradient[-1] = 0.5 * float(on_diagonal @ away)
-    return value, gradient
+    of_diagonal = np.zeros_like(by_h)
+    for term, P in triangle.terms:
+        term.add_diagonal_gradient(of_diagonal, h, P, on_diagonal)
+    by_h += 0.5 * kappa0 * of_diagonal
+    gradient = Theta.of(kernel, np.zeros_like(theta))
+    gradient.kappa0[:] = by_kappa0 + 0.5 * (float(on_diagonal @ signal) + JITTER * kappa0 * trace)
+    gradient.scales[:] = by_h[: kernel.size]
+    gradient.eta2[:] = 0.5 * math.exp(Theta.of(kernel, theta).eta2[0]) * trace
+    gradient.strengths[:] = by_h[kernel.size :]
+    gradient.noise[:] = [0.5 * float(on_diagonal @ shape) for shape in shapes]
+    return value, gradient.all
 
 
 @dataclass(frozen=True)
@@ -158,9 +141,9 @@ class Triangle:
     h: FloatArray
     X: FloatArray
     K: FloatArray  # (n, n) in Fortran order; its diagonal is left to the caller
-    scaled: list[FloatArray]  # X in bandwidths, (n, columns) a radial factor
-    phi: FloatArray | None  # features of the trend
-    products: list[FloatArray]  # kappa0 C without its trend, a block of rows each
+    scaled: list[FloatArray]  # X in length scales, (n, columns) for each radial factor
+    terms: list[tuple[Term, FloatArray]]  # with what each makes of X
+    products: list[FloatArray]  # kappa0 C without its terms, a block of rows each
     slopes: list[list[FloatArray | float]]  # d log(phi) / d r^2 of every radial factor, likewise
 
     @classmethod
@@ -169,33 +152,31 @@ class Triangle:
         K = np.empty((n, n), order="F")
         scaled = [r.scaled(h, X) for r in kernel.radial]
         pairs = [(a, lifted(a)) for a in scaled]
-        phi = None if kernel.trend is None else kernel.trend.features(X)
+        terms = [(term, term.prepared(X)) for term in kernel.terms]
         products, slopes = [], []
         for i, j in blocks(n, n):
             g: list[FloatArray | float] = []
             C = kernel.product(h, [(a[i:j], b[i:]) for a, b in pairs], X[i:j], X[i:], slopes=g)
             C *= kappa0
             K.T[i:j, i:] = C
-            if kernel.trend is not None and phi is not None:
-                K.T[i:j, i:] += (kappa0 * h[kernel.trend.strength] * phi[i:j]) @ phi[i:].T
+            for term, P in terms:
+                K.T[i:j, i:] += term.value(h, P[i:j], P[i:], scale=kappa0)
             products.append(C)
             slopes.append(g)
-        return cls(kernel, kappa0, h, X, K, scaled, phi, products, slopes)
+        return cls(kernel, kappa0, h, X, K, scaled, terms, products, slopes)
 
     def gradient(self, alpha: FloatArray, K_inv: FloatArray) -> tuple[float, FloatArray]:  # -> by log kappa0, by h (H,)
-        """Return what the entries off the diagonal contribute: by logs of kappa0 and bandwidths, and by strengths."""
-        kernel, X, phi = self.kernel, self.X, self.phi
+        """Return what the entries off the diagonal contribute, by logs of kappa0 and length scales and by strengths."""
+        kernel, h, X = self.kernel, self.h, self.X
         by_kappa0, by_h = 0.0, np.zeros(kernel.size + kernel.strengths)
         for (i, j), C, slopes in zip(blocks(len(X), len(X)), self.products, self.slopes, strict=True):
             G = pairs_of(alpha, K_inv, i, j)
-            if kernel.trend is not None and phi is not None:
-                by_strength = self.kappa0 * float(np.einsum("ij,ij->", phi[i:j], G @ phi[i:]))
-                by_h[kernel.trend.strength] += by_strength
-                by_kappa0 += self.h[kernel.trend.strength] * by_strength
+            for term, P in self.terms:
+                by_kappa0 += term.add_gradient(by_h, h, P[i:j], P[i:], G, scale=self.kappa0)
             G *= C
             by_kappa0 += float(G.sum())
-            if kernel.jump is not None:
-                by_h[kernel.jump.strength] -= float(G[kernel.jump.apart(X[i:j], X[i:])].sum())
+            for factor in kernel.factors:
+                factor.add_gradient(by_h, h, X[i:j], X[i:], G)
             for radial, a, slope in zip(kernel.radial, self.scaled, slopes, strict=True):
                 by_column = weighted_squares(G * slope, a[i:j], a[i:])
                 np.add.at(by_h, list(radial.bandwidths), -2.0 * by_column)

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boca.gp import linalg
-from boca.gp.kernels import FloatArray, Kernel, covariance
+from boca.gp.kernels import Kernel, covariance
+from boca.gp.linalg import FloatArray
 from boca.gp.model import GP
 
 IntArray: TypeAlias = NDArray[np.intp]

@@ -1,16 +1,17 @@
-"""Kernels: products of radial factors, each with one bandwidth a dimension, and factors of the user's own.
+"""Kernels: products of radial factors, each with one length scale per dimension, times other factors, plus terms.
 
-Two things that a product of stationary factors cannot say may be added: a jump, which sets a class of inputs apart from
-the rest, and a trend, which is linear in features that vanish at an origin.
+A factor multiplies, a term is added; each declares the parameters that it has.  Two come with this module: a jump, a
+factor that sets a class of inputs apart from the rest, and a trend, a term that is linear in features that vanish at an
+origin.
 
     symbol   shape    meaning
-    A, B     (n, D)   inputs, one row a point
-    h        (H,)     bandwidths, of which column j is divided by h[bandwidths[j]]; then the strengths of jump and trend
-    r^2      (n, m)   squared distance in bandwidths
+    A, B     (n, D)   inputs, one row per point
+    h        (H,)     length scales, of which column j is divided by h[bandwidths[j]]; then what factors and terms have
+    r^2      (n, m)   squared distance in length scales
     s        (n, m)   the same in units in which phi is simplest
     phi      (n, m)   correlation of one factor, phi(0) = 1
 
-A categorical coordinate enters as indicator columns scaled by 1/sqrt(2) that share one bandwidth in a squared
+A categorical coordinate enters as indicator columns scaled by 1/sqrt(2) that share one length scale in a squared
 exponential factor, which is exp(-[a != b] / (2 h^2)).
 """
 
@@ -19,16 +20,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
-Profile: TypeAlias = Literal["se", "matern52"]
+from boca.gp.linalg import FloatArray
+from boca.gp.parameters import Block, strength
 
 BLOCK = 128  # rows of a block, where so many fit ...
 CACHED = 2**16  # ... with so many numbers in all: half a megabyte
+
+_STRONGEST = 20.0  # strength of a jump or a trend: exp(-20) is no correlation at all
+_STRENGTH_RATE = 2.0  # of the exponential prior on either: what nothing speaks for is exactly zero
 
 
 def lifted(B: FloatArray) -> FloatArray:  # (m, D) -> (m, D + 2)
@@ -65,6 +69,59 @@ def weighted_squares(M: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:
     return np.asarray(squares - 2.0 * np.einsum("ij,ij->j", A, M @ B))
 
 
+class Shape(Protocol):
+    """A correlation as a function of the squared distance, written over the arrays that it gets.
+
+    Arrays of this size cost what their passes through memory cost.
+    """
+
+    unit: ClassVar[float]
+    """What s is in squared length scales, so that phi is as simple as can be."""
+
+    def parts(self, s: FloatArray, /) -> tuple[FloatArray, FloatArray | None]:
+        """Return e and p with phi = p exp(e): a product of factors then needs a single exp.  None is a p of one."""
+        ...
+
+    def slope(self, e: FloatArray, p: FloatArray | None, /) -> FloatArray | float:
+        """Return d log(phi) / d r^2 from the parts of phi; it is finite at r = 0."""
+        ...
+
+
+class SquaredExponential:
+    """exp(-s)."""
+
+    unit: ClassVar[float] = 0.5
+
+    def parts(self, s: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        return np.negative(s, out=s), None
+
+    def slope(self, e: FloatArray, p: FloatArray | None) -> FloatArray | float:
+        return -0.5
+
+
+class Matern52:
+    """(1 + t + s / 3) exp(-t) with t = sqrt(s)."""
+
+    unit: ClassVar[float] = 5.0
+
+    def parts(self, s: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        t = np.sqrt(s)
+        s *= 1.0 / 3.0
+        s += t
+        s += 1.0
+        return np.negative(t, out=t), s
+
+    def slope(self, e: FloatArray, p: FloatArray | None) -> FloatArray | float:
+        assert p is not None
+        g = e * (5.0 / 6.0)
+        g -= 5.0 / 6.0
+        return np.divide(g, p, out=g)
+
+
+Profile: TypeAlias = Literal["se", "matern52"]
+SHAPES: dict[Profile, Shape] = {"se": SquaredExponential(), "matern52": Matern52()}
+
+
 @dataclass(frozen=True)
 class Radial:
     """One factor phi(r) on some columns of the input."""
@@ -87,57 +144,79 @@ class Radial:
         return A[:, self.where] / self.scale(h)
 
     @property
-    def unit(self) -> float:
-        """What s is in squared bandwidths, so that phi is exp(-s), or (1 + t + s / 3) exp(-t) with t = sqrt(s)."""
-        return 0.5 if self.profile == "se" else 5.0
+    def shape(self) -> Shape:
+        return SHAPES[self.profile]
 
-    def parts(self, s: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """Return e and p with phi = p exp(e): a product of factors then needs a single exp.  None is a p of one.
 
-        Both are written over s and its root: arrays of this size cost what their passes through memory cost.
-        """
-        if self.profile == "se":
-            return np.negative(s, out=s), None
-        t = np.sqrt(s)
-        s *= 1.0 / 3.0
-        s += t
-        s += 1.0
-        return np.negative(t, out=t), s
+class Factor(Protocol):
+    """A covariance that multiplies the radial factors; its parameters are h[at:], as many as its blocks have."""
 
-    def slope(self, e: FloatArray, p: FloatArray | None) -> FloatArray | float:
-        """Return d log(phi) / d r^2 from the parts of phi; it is finite at r = 0."""
-        if p is None:
-            return -0.5
-        g = e * (5.0 / 6.0)
-        g -= 5.0 / 6.0
-        g /= p
-        return g
+    @property
+    def blocks(self) -> tuple[Block, ...]: ...
+    def value(self, h: FloatArray, A: FloatArray, B: FloatArray, /) -> FloatArray: ...  # (n, D), (m, D) -> (n, m)
+    def diagonal(self, h: FloatArray, A: FloatArray, /) -> FloatArray: ...  # (n, D) -> (n,)
+    def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray, /) -> None:
+        """Add to `by_h` the sum of G d log(value) / dh over the pairs (a, b); G (n, m) has the kernel in it."""
+        ...
+
+
+class Term(Protocol):
+    """A covariance that is added; it works on what `prepared` makes of the inputs, once for many pairs."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]: ...
+    def prepared(self, A: FloatArray, /) -> FloatArray: ...  # (n, D) -> (n, k)
+    def value(self, h: FloatArray, P: FloatArray, Q: FloatArray, /, scale: float = 1.0) -> FloatArray:
+        """Return scale times the covariance, (n, m)."""
+        ...
+
+    def diagonal(self, h: FloatArray, P: FloatArray, /) -> FloatArray: ...  # (n, k) -> (n,)
+    def add_gradient(
+        self, by_h: FloatArray, h: FloatArray, P: FloatArray, Q: FloatArray, G: FloatArray, /, scale: float = 1.0
+    ) -> float:
+        """Add to `by_h` scale times the sum of G dvalue / dh over the pairs; return scale times the sum of G value."""
+        ...
+
+    def add_diagonal_gradient(self, by_h: FloatArray, h: FloatArray, P: FloatArray, g: FloatArray, /) -> None:
+        """Add to `by_h` the sum of g ddiagonal / dh; g is (n,)."""
+        ...
 
 
 @dataclass(frozen=True)
 class Custom:
-    """A covariance that somebody else wrote: any positive semi-definite function of some columns."""
+    """A factor that a user wrote, without parameters: any positive semi-definite function of some columns."""
 
+    blocks: ClassVar[tuple[Block, ...]] = ()
     function: Callable[[FloatArray, FloatArray], FloatArray]  # (n, k), (m, k) -> (n, m)
     variance: Callable[[FloatArray], FloatArray]  # (n, k) -> (n,), its diagonal
     columns: tuple[int, ...]
 
-    def value(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
+    def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
         return self.function(A[:, list(self.columns)], B[:, list(self.columns)])
 
-    def diagonal(self, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+    def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         return self.variance(A[:, list(self.columns)])
+
+    def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray) -> None:
+        """There is nothing to learn."""
 
 
 @dataclass(frozen=True)
 class Jump:
-    """A factor exp(-h[strength]) between inputs of two classes, told by a column of zeros and ones."""
+    """A factor exp(-h[at]) between inputs of two classes, told by a column of zeros and ones."""
 
+    blocks: ClassVar[tuple[Block, ...]] = (strength("jump", high=_STRONGEST, rate=_STRENGTH_RATE),)
     column: int
-    strength: int
+    at: int
 
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
-        return np.where(self.apart(A, B), np.exp(-h[self.strength]), 1.0)
+        return np.where(self.apart(A, B), np.exp(-h[self.at]), 1.0)
+
+    def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        return np.ones(len(A))
+
+    def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray) -> None:
+        by_h[self.at] -= float(G[self.apart(A, B)].sum())
 
     def apart(self, A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:  # (n, m)
         return np.not_equal(A[:, self.column, None], B[None, :, self.column])
@@ -145,50 +224,68 @@ class Jump:
 
 @dataclass(frozen=True)
 class Trend:
-    """A term h[strength] phi(a) . phi(b): a function that is linear in phi, with slopes that are not known.
+    """A term h[at] phi(a) . phi(b): a function that is linear in phi, with slopes that are not known.
 
     phi are the distances from an origin and their squares, so the term vanishes where either input is there.
     """
 
+    blocks: ClassVar[tuple[Block, ...]] = (strength("trend", high=_STRONGEST, rate=_STRENGTH_RATE, unit="signal"),)
     columns: tuple[int, ...]
     origin: tuple[float, ...]
-    strength: int
+    at: int
 
-    def features(self, A: FloatArray) -> FloatArray:  # (n, D) -> (n, 2 columns)
+    def prepared(self, A: FloatArray) -> FloatArray:  # (n, D) -> phi (n, 2 columns)
         away = A[:, list(self.columns)] - np.array(self.origin)
         return np.hstack([away, away * away])
 
-    def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
-        return np.asarray((h[self.strength] * self.features(A)) @ self.features(B).T)
+    def value(self, h: FloatArray, P: FloatArray, Q: FloatArray, scale: float = 1.0) -> FloatArray:  # (n, m)
+        return np.asarray((scale * h[self.at] * P) @ Q.T)
 
-    def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
-        return np.asarray(h[self.strength] * np.square(self.features(A)).sum(axis=1))
+    def diagonal(self, h: FloatArray, P: FloatArray) -> FloatArray:  # (n,)
+        return np.asarray(h[self.at] * np.square(P).sum(axis=1))
+
+    def add_gradient(
+        self, by_h: FloatArray, h: FloatArray, P: FloatArray, Q: FloatArray, G: FloatArray, scale: float = 1.0
+    ) -> float:
+        by_strength = scale * float(np.einsum("ij,ij->", P, G @ Q))
+        by_h[self.at] += by_strength
+        return float(h[self.at] * by_strength)
+
+    def add_diagonal_gradient(self, by_h: FloatArray, h: FloatArray, P: FloatArray, g: FloatArray) -> None:
+        by_h[self.at] += float(g @ np.square(P).sum(axis=1))
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """The product of its factors, plus a trend; with radial factors alone it is 1 on the diagonal."""
+    """The product of its factors, plus its terms; with radial factors alone it is 1 on the diagonal."""
 
     radial: tuple[Radial, ...]
-    custom: tuple[Custom, ...] = ()
-    jump: Jump | None = None
-    trend: Trend | None = None
+    factors: tuple[Factor, ...] = ()
+    terms: tuple[Term, ...] = ()
 
     @property
     def size(self) -> int:
-        """How many bandwidths there are."""
+        """How many length scales there are."""
         return 1 + max((max(r.bandwidths) for r in self.radial), default=-1)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """What follows the length scales in h."""
+        return (
+            *(b for factor in self.factors for b in factor.blocks),
+            *(b for term in self.terms for b in term.blocks),
+        )
 
     @property
     def strengths(self) -> int:
-        """How many numbers follow the bandwidths in h."""
-        return (self.jump is not None) + (self.trend is not None)
+        """How many numbers follow the length scales in h."""
+        return sum(block.size for block in self.blocks)
 
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
         scaled = [(r.scaled(h, A), lifted(r.scaled(h, B))) for r in self.radial]
         C = self.product(h, scaled, A, B)
-        if self.trend is not None:
-            C += self.trend.value(h, A, B)
+        for term in self.terms:
+            C += term.value(h, term.prepared(A), term.prepared(B))
         return C
 
     def product(
@@ -201,18 +298,19 @@ class Kernel:
         slopes: list[FloatArray | float] | None = None,
         single: bool = False,
     ) -> FloatArray:  # (n, m)
-        """Return the kernel without its trend.
+        """Return the kernel without its terms.
 
-        `scaled` are the columns of A and B that belong to each radial factor, in bandwidths, those of B lifted.  Into
-        `slopes`, where it is given, goes d log(phi) / d r^2 of every radial factor, (n, m) or a number.  `single` is
+        `scaled` are the columns of A and B that belong to each radial factor, in length scales, those of B lifted.
+        Into `slopes`, if it is given, goes d log(phi) / d r^2 of every radial factor, (n, m) or a number.  `single` is
         for radial factors alone: an exp in single precision takes a fifth of the time.
         """
         exponent: FloatArray | None = None
         C: FloatArray | None = None
         for radial, (a, b) in zip(self.radial, scaled, strict=True):
-            e, p = radial.parts(squared_distances(a, b, radial.unit, single=single))
+            shape = radial.shape
+            e, p = shape.parts(squared_distances(a, b, shape.unit, single=single))
             if slopes is not None:
-                slopes.append(radial.slope(e, p))
+                slopes.append(shape.slope(e, p))
             exponent = e if exponent is None else np.add(exponent, e, out=exponent)
             if p is not None:
                 C = p if C is None else np.multiply(C, p, out=C)
@@ -221,17 +319,17 @@ class Kernel:
             C = exponent if C is None else np.multiply(C, exponent, out=C)
         if C is None:
             C = np.ones((len(A), len(B)))
-        for custom in self.custom:
-            C *= custom.value(A, B)
-        if self.jump is not None:
-            C *= self.jump.value(h, A, B)
+        for factor in self.factors:
+            C *= factor.value(h, A, B)
         return C
 
     def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         d = np.ones(len(A))
-        for custom in self.custom:
-            d *= custom.diagonal(A)
-        return d if self.trend is None else d + self.trend.diagonal(h, A)
+        for factor in self.factors:
+            d *= factor.diagonal(h, A)
+        for term in self.terms:
+            d = d + term.diagonal(h, term.prepared(A))
+        return d
 
 
 def blocks(n: int, columns: int) -> Iterator[tuple[int, int]]:
@@ -248,10 +346,11 @@ def covariance(
     n = len(X)
     K = np.empty((n, n), order="F")
     pairs = [(a, lifted(a)) for a in (r.scaled(h, X) for r in kernel.radial)]
+    prepared = [(term, term.prepared(X)) for term in kernel.terms]
     for i, j in blocks(n, n):
         C = kernel.product(h, [(a[i:j], b[i:]) for a, b in pairs], X[i:j], X[i:])
-        if kernel.trend is not None:
-            C += kernel.trend.value(h, X[i:j], X[i:])
+        for term, P in prepared:
+            C += term.value(h, P[i:j], P[i:])
         np.multiply(C, kappa0, out=K.T[i:j, i:])
     K[np.diag_indices(n)] = kappa0 * kernel.diagonal(h, X) + diagonal
     return K

@@ -5,7 +5,7 @@
     y        (n,)     observations
     A        (m, D)   query points
     kappa0            scale of the kernel
-    h        (H,)     bandwidths, then the strengths of jump and trend where the kernel has them
+    h        (H,)     length scales, then what the factors and terms of the kernel have
     eta2              variance on the diagonal, jitter included
     noise    (n,)     further known variance of single observations
     m                 constant prior mean
@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from boca.gp import linalg
-from boca.gp.kernels import FloatArray, Kernel, blocks, covariance, lifted
-from boca.gp.linalg import Factor
+from boca.gp.kernels import Kernel, blocks, covariance, lifted
+from boca.gp.linalg import Factor, FloatArray
 
 Chain: TypeAlias = Callable[[FloatArray | float, FloatArray], FloatArray]
 """From derivatives by mean, (m,) or (m, k), and by variance, (m,), to derivatives by inputs."""
@@ -149,7 +149,7 @@ class Section:
     """The posterior as a function of the first `free` columns, the rest held at `held`.
 
     What the held columns contribute is computed once, so the many evaluations of a maximiser touch only the free
-    ones.  Radial factors must lie wholly on one side, the others on the held side, and a trend must vanish there.
+    ones.  Radial factors must lie wholly on one side, other factors on the held side, and terms must vanish there.
     """
 
     gp: GP
@@ -164,7 +164,7 @@ class Section:
     def _weights(self) -> FloatArray:  # (n,)
         """kappa0 times the correlation of every observation with the held values."""
         held_radial = tuple(r for r in self.gp.kernel.radial if min(r.columns) >= self.free)
-        held_kernel = replace(self.gp.kernel, radial=held_radial, trend=None)
+        held_kernel = replace(self.gp.kernel, radial=held_radial, terms=())
         anchor = np.concatenate([np.zeros(self.free), self.held])[None, :]
         return self.gp.kappa0 * held_kernel.value(self.gp.h, self.gp.X, anchor)[:, 0]
 

@@ -4,15 +4,16 @@ symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
 F        (n, D)   features: numeric x, indicators of x choices, numeric z, indicators of z choices, whether z is z*
-h        (H,)     bandwidths, in the order of the space and then of the fidelity space; strengths of jump and trend
+h        (H,)     length scales, in the order of the space and then of the fidelity space; then the kernel's others
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,21 +21,20 @@ from numpy.typing import NDArray
 
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
-from boca.domain.space import Choice, FloatArray, Point, Space
-from boca.domain.trial import History
-from boca.gp.fit import Prior
-from boca.gp.kernels import Custom, Jump, Kernel, Profile, Radial, Trend
+from boca.domain.space import FloatArray, Space
+from boca.gp import fit as gp_fit
+from boca.gp.kernels import Custom, Factor, Jump, Kernel, Profile, Radial, Term, Trend
+from boca.gp.noise import NoiseTerm, RisingNoise
+from boca.gp.parameters import Block, Prior
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 # A covariance on fidelities by name: values come as arrays that broadcast against each other.
 FidelityKernel: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
 
-_LOG_KAPPA0 = (math.log(1e-2), math.log(1e3))
-_LOG_H = (math.log(0.01), math.log(10.0))
-_LOG_ETA2 = (math.log(1e-6), math.log(2.0))
-_STRONGEST = 20.0  # of jump and trend
-_RATE = 2.0  # of the exponential prior on either: what nothing speaks for is exactly zero
+_LOG_H = (math.log(0.01), math.log(10.0))  # bounds of length scales, in units of the unit cube
+_KAPPA0 = Block("kappa0", deviation=1.5, low=math.log(1e-2), high=math.log(1e3), unit="variance")
+_ETA2 = Block("eta2", mean=math.log(0.01), deviation=2.0, low=math.log(1e-6), high=math.log(2.0), unit="variance")
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,12 @@ class Encoding:
     is_extended: bool = False
     """Whether the target may differ from all other fidelities at once, and all x rise or fall together on the way."""
 
-    def features(self, xs: list[Point], zs: list[Point]) -> FloatArray:  # n points -> (n, D)
-        return np.hstack(
-            [
-                self.x_features(self.problem.space.to_unit(xs)),
-                self.z_features(self.problem.fidelity.to_unit(zs)),
-            ]
-        )
+    def extended(self) -> Encoding:
+        """Return the encoding with a jump at the target and a trend towards it."""
+        return replace(self, is_extended=True)
 
-    def pending(self, history: History) -> FloatArray:  # (m, D)
-        return self.features([t.x for t in history.running], [t.z for t in history.running])
+    def features(self, U: FloatArray, Z: FloatArray) -> FloatArray:  # (n, d), (n, p) -> (n, D)
+        return np.hstack([self.x_features(U), self.z_features(Z)])
 
     def x_features(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n, Dx)
         return _indicators(self.problem.space, U)
@@ -70,20 +66,10 @@ class Encoding:
         features = _indicators(self.problem.fidelity, Z)
         return np.column_stack([features, (self._unit_target == Z).all(axis=1)]) if self.is_extended else features
 
-    def x_unit(self, features: FloatArray) -> FloatArray:  # (k, Dx) -> (k, d)
-        U = np.empty((len(features), len(self.problem.space)))
-        U[:, self.x_numeric] = features[:, : len(self.x_numeric)]
-        column = len(self.x_numeric)
-        for j, parameter in enumerate(self.problem.space.values()):
-            if isinstance(parameter, Choice):
-                U[:, j] = np.argmax(features[:, column : column + parameter.levels], axis=1) / (parameter.levels - 1)
-                column += parameter.levels
-        return U
-
     @cached_property
     def x_numeric(self) -> list[int]:
         """The unit coordinates that are numeric, in the order of their columns."""
-        return [j for j, parameter in enumerate(self.problem.space.values()) if not isinstance(parameter, Choice)]
+        return [j for j, parameter in enumerate(self.problem.space.values()) if parameter.is_ordered]
 
     @cached_property
     def x_width(self) -> int:
@@ -103,7 +89,7 @@ class Encoding:
         z_width = len(self.target) - (self.is_extended and not self.fidelity_kernel)
         steps = F[:, self.x_width : self.x_width + z_width] - self.target[:z_width]
         if self.fidelity_kernel:  # one column a parameter: another option is as far as can be
-            options = [isinstance(parameter, Choice) for parameter in self.problem.fidelity.values()]
+            options = [not parameter.is_ordered for parameter in self.problem.fidelity.values()]
             steps = np.where(options, steps != 0.0, steps)
         return np.asarray(np.sqrt(np.square(steps).sum(axis=1) / max(p, 1)))
 
@@ -125,19 +111,25 @@ class Encoding:
                 (self.profile, columns[:numeric], tuple(owners[:numeric])),
                 ("se", columns[numeric:], tuple(owners[numeric:])),
             ]
-        custom: tuple[Custom, ...] = ()
-        jump, trend, strength = None, None, d + len(self.problem.fidelity)
+        factors: list[Factor] = []
+        terms: list[Term] = []
         if self.fidelity_kernel:
             columns = tuple(self.x_width + j for j in range(len(self.problem.fidelity)))
-            custom = (Custom(self._named_kernel, self._named_variance, columns),)
+            factors.append(Custom(self._named_kernel, self._named_variance, columns))
         else:
             z_owners = _owners(self.problem.fidelity)
             z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
             groups.append(("se", z_columns, tuple(d + owner for owner in z_owners)))
             if self.is_extended:
-                jump = Jump(self.x_width + len(z_owners), strength)
-                trend = Trend(z_columns, tuple(self.target[: len(z_owners)]), strength + 1)
-        return Kernel(tuple(Radial(*group) for group in groups if group[1]), custom, jump, trend)
+                places = itertools.count(d + len(self.problem.fidelity))  # in h, after the length scales
+                factors.append(Jump(self.x_width + len(z_owners), next(places)))
+                terms.append(Trend(z_columns, tuple(self.target[: len(z_owners)]), next(places)))
+        return Kernel(tuple(Radial(*group) for group in groups if group[1]), tuple(factors), tuple(terms))
+
+    @cached_property
+    def noise(self) -> tuple[NoiseTerm, ...]:
+        """What the noise may have beside its constant variance."""
+        return (RisingNoise(self.away),) if self.problem.fidelity else ()
 
     def _named_kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, p), (m, p) -> (n, m)
         """Hand the user's kernel mappings by name, in the user's own units."""
@@ -196,43 +188,42 @@ class Encoding:
                 f"eigenvalue {lowest:.3g}."
             )
 
-    def prior(self, *, informative: bool) -> Prior:
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The hyper-parameters in the order of theta, without those of the noise beside its constant variance."""
         d, p = len(self.problem.space), 0 if self.fidelity_kernel else len(self.problem.fidelity)
-        mean = [0.0, *[math.log(0.4 * math.sqrt(d))] * d, *[0.0] * p, math.log(0.01)]
-        deviation = [1.5, *[1.0] * (d + p), 2.0] if informative else [math.inf] * (d + p + 2)
-        low, high = zip(_LOG_KAPPA0, *[_LOG_H] * (d + p), _LOG_ETA2, strict=True)
-        k = self.kernel.strengths
-        return Prior(
-            np.array([*mean, *[0.0] * k]),
-            np.array([*deviation, *[math.inf] * k]),
-            np.array([*low, *[0.0] * k]),
-            np.array([*high, *[_STRONGEST] * k]),
-            np.array([*[0.0] * len(mean), *[_RATE] * k]),
-        )
+        scale = partial(Block, deviation=1.0, low=_LOG_H[0], high=_LOG_H[1])
+        scales = [scale("h_x", d, math.log(0.4 * math.sqrt(d)))]
+        if not self.fidelity_kernel:
+            scales.append(scale("h_z", p))
+        return gp_fit.in_order(_KAPPA0, scales, _ETA2, self.kernel)
+
+    def prior(self, *, informative: bool, noise: Sequence[NoiseTerm] = ()) -> Prior:
+        """Return the prior on theta, with the strengths of these components of the noise at its end."""
+        return Prior.of([*self.blocks, *(term.block for term in noise)], informative=informative)
 
     def fidelity_covariance(self, h: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Return k(z, z*), k(z, z) for the rows of Z (m, p), and k(z*, z*): of the fidelity's kernel, trend apart."""
+        """Return k(z, z*), k(z, z) for the rows of Z (m, p), and k(z*, z*): of the fidelity's kernel without terms."""
         if self.fidelity_kernel:
             star = self.target[None, :]
             return self._named_kernel(Z, star)[:, 0], self._named_variance(Z), float(self._named_variance(star)[0])
         A = np.hstack([np.zeros((len(Z), self.x_width)), self.z_features(Z)])
         star = np.concatenate([np.zeros(self.x_width), self.target])[None, :]
-        return replace(self.kernel, trend=None).value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
+        return replace(self.kernel, terms=()).value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
 
 
 def _owners(space: Space) -> list[int]:
-    """Return which parameter each feature column belongs to: numeric ones first, then a column an option."""
-    numeric = [j for j, parameter in enumerate(space.values()) if not isinstance(parameter, Choice)]
-    choices = [(j, parameter) for j, parameter in enumerate(space.values()) if isinstance(parameter, Choice)]
-    return numeric + [j for j, parameter in choices for _ in range(parameter.levels)]
+    """Return which parameter each feature column belongs to: numeric ones first, then a column for each option."""
+    numeric = [j for j, parameter in enumerate(space.values()) if parameter.is_ordered]
+    return numeric + [j for j, parameter in enumerate(space.values()) for _ in parameter.options]
 
 
 def _indicators(space: Space, U: FloatArray) -> FloatArray:  # (n, d) -> (n, D)
     if not space.has_choices:
         return U
-    columns = [U[:, j] for j, parameter in enumerate(space.values()) if not isinstance(parameter, Choice)]
+    columns = [U[:, j] for j, parameter in enumerate(space.values()) if parameter.is_ordered]
     for j, parameter in enumerate(space.values()):
-        if isinstance(parameter, Choice):
-            code = np.rint(U[:, j] * (parameter.levels - 1))
-            columns.extend((code == option) * math.sqrt(0.5) for option in range(parameter.levels))
+        if parameter.options:
+            code = np.rint(U[:, j] * (len(parameter.options) - 1))
+            columns.extend((code == option) * math.sqrt(0.5) for option in range(len(parameter.options)))
     return np.column_stack(columns)

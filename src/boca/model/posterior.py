@@ -10,77 +10,48 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray
-from boca.domain.trial import History, sign
+from boca.domain.trial import sign
 from boca.gp import fit as gp_fit
 from boca.gp.fitc import IntArray, compressed, spread
 from boca.gp.model import GP, Section
+from boca.gp.noise import NO_NOISE, Noise
+from boca.model.dataset import Data
 from boca.model.encoding import Encoding
+from boca.model.fit_record import Fit
+from boca.model.hyperparameters import as_told, finite
 
 EXACT = 1200  # results up to which the posterior is exact ...
 ACTIVE = 800  # ... and through how many it is approximated beyond
 UNBOUNDED = 64  # results up to which every candidate is valued
 LEADING = 128  # results that bound what a candidate may promise, where there are twice as many and more
 PROMISING = 256  # results among whose x the best is looked for, where there are more
-_GOLDEN = 0.6180339887498949
 _NO_REACH = 1e-9  # bandwidth of a fidelity that is switched off: with it, results elsewhere say nothing of the target
-_LARGEST_NOISE = 1e12  # standardised: such a result says nothing, and infinity would break the factor
 
 
-@dataclass(frozen=True)
-class Data:
-    """What a GP is conditioned on, in standardised units."""
+class Posterior(Protocol):
+    """What a strategy believes of f = g(z*, .): recommendations, plots and reports know no more of its model."""
 
-    X: FloatArray  # (n, D)
-    y: FloatArray  # (n,)
-    noise: FloatArray | None  # (n,)
-    pending: FloatArray  # (m, D)
+    @property
+    def problem(self) -> Problem: ...
+    def moments(self, U: FloatArray, /) -> tuple[FloatArray, FloatArray]: ...  # (m, d) -> mu (m,), sigma (m,)
+    def value_as_told(self, standardised: float, /) -> float:
+        """Return a mean or a bound in the user's units."""
+        ...
 
-    def taken(self, rows: IntArray) -> Data:
-        """Return these results, in this order."""
-        noise = None if self.noise is None else self.noise[rows]
-        return replace(self, X=self.X[rows], y=self.y[rows], noise=noise)
+    def deviation_as_told(self, standardised: float, /) -> float: ...
+    def hyperparameters(self) -> dict[str, Any]:
+        """Return the numbers that define the model of f in the user's units."""
+        ...
 
-    def with_rise(self, encoding: Encoding, rise: float) -> Data:
-        """Return the results with noise that grows away from the target."""
-        if rise == 0.0:
-            return self
-        return replace(self, noise=(0.0 if self.noise is None else self.noise) + rise * encoding.away(self.X))
-
-    def at_target(self, encoding: Encoding) -> Data:
-        """Return the results at the target, and what is out there."""
-        kept = self.taken(np.flatnonzero(encoding.is_target(self.X)))
-        return replace(kept, pending=self.pending[encoding.is_target(self.pending)])
-
-    def thinned(self, count: int) -> Data:
-        """Return at most so many results, evenly from the first told to the last."""
-        n = len(self.y)
-        if n <= count:
-            return self
-        spread = np.argsort(np.arange(n) * _GOLDEN % 1.0, kind="stable")  # in step with no cycle of results
-        return self.taken(np.sort(spread[:count]))
-
-
-def collect(encoding: Encoding, history: History, standard: gp_fit.Standardisation) -> Data:
-    """Return all results, in the order in which they were told, and what is out."""
-    return Data(
-        encoding.features([t.x for t in history.finished], [t.z for t in history.finished]),
-        standard.apply(history.scores(encoding.problem.direction)),
-        _noise(history, standard.scale),
-        encoding.pending(history),
-    )
-
-
-def _noise(history: History, scale: float) -> FloatArray | None:  # (n,)
-    """Return the variances that the user told with single results, standardised; None where there are none."""
-    if all(t.noise is None for t in history.finished):
-        return None
-    return np.minimum([(t.noise or 0.0) / scale / scale for t in history.finished], _LARGEST_NOISE)
+    def learned(self) -> dict[str, Any]:
+        """Return what a refit for this very posterior learned, as keys of `why`; empty if an earlier one served."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -95,12 +66,12 @@ class Model:
     h: FloatArray
     eta2: float
     mean: float | None
-    fit: dict[str, Any] | None = None
+    fit: Fit | None = None
     """What a refit for this very model learned; None when an earlier one served."""
-    rise: float = 0.0
-    """By how much the variance of the noise grows from the target to the far end of all fidelities."""
+    noise_terms: Noise = NO_NOISE
+    """The noise beside its constant variance."""
     guard: float | None = None
-    """Nats by which the target is predicted better without the other fidelities, where they are switched off for it."""
+    """Nats by which the target is predicted better without the other fidelities, if they are switched off for it."""
     shrink: float = 1.0
 
     def shrunk(self, s: float) -> Model:
@@ -113,7 +84,7 @@ class Model:
 
     def at_target(self) -> Model:
         """Return the model with the same hyper-parameters and the results at the target alone, and their own mean."""
-        data = self.data.at_target(self.encoding)
+        data = self.data.at_target()
         return replace(self, data=data, mean=None if self.mean is None else float(np.median(data.y)))
 
     @cached_property
@@ -131,7 +102,7 @@ class Model:
             m=self.mean,
             noise=data.noise,
         )
-        return told.imagine(data.pending, self.rise * self.encoding.away(data.pending))
+        return told.imagine(data.pending, self.noise_terms.variance(data.pending))
 
     def _ties(self, X: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         """Return the correlation of every result's fidelity with the target."""
@@ -142,7 +113,7 @@ class Model:
 
     def _active(self, data: Data) -> IntArray:  # (ACTIVE,)
         """Return the results through which all others speak: the best at the target, and others far from each other."""
-        at_target = np.flatnonzero(self.encoding.is_target(data.X))
+        at_target = np.flatnonzero(data.is_target)
         best = at_target[np.argsort(-data.y[at_target], kind="stable")][: ACTIVE // 2]
         return np.sort(spread(self.encoding.kernel, self.h, data.X, best, ACTIVE))
 
@@ -166,7 +137,7 @@ class Model:
 
     def noise(self, A: FloatArray) -> FloatArray:  # (m, D) -> (m,)
         """Return the variance of the noise of a query."""
-        return self.gp.eta2 + self.rise * self.encoding.away(A)
+        return self.gp.eta2 + self.noise_terms.variance(A)
 
     def at(self, u: FloatArray, Z: FloatArray) -> FloatArray:  # (d,), (m, p) -> (m, D)
         """Return the features of one x at many fidelities."""
@@ -176,12 +147,7 @@ class Model:
     @cached_property
     def queried(self) -> FloatArray:  # (k, d)
         """The x that were ever run, each once, in unit coordinates."""
-        return self._distinct(self.data.X)
-
-    def _distinct(self, X: FloatArray) -> FloatArray:  # (n, D) -> (k, d)
-        x = X[:, : self.encoding.x_width]
-        _, first = np.unique(x, axis=0, return_index=True)
-        return self.encoding.x_unit(x[np.sort(first)])
+        return _distinct(self.data.U)
 
     def anchors(self, count: int = 5) -> FloatArray:  # (count, d)
         """Return the queried x of highest posterior mean at the target; of many, among those that promise most."""
@@ -189,11 +155,11 @@ class Model:
 
     @cached_property
     def _best_queried(self) -> FloatArray:  # (k, d)
-        X = self.data.X
-        if len(X) > PROMISING:  # what a result by itself lets expect at the target is for free
-            expected = self._ties(X) * (self.data.y - self.gp.m)
-            X = X[np.sort(np.argsort(-expected, kind="stable")[:PROMISING])]
-        x = self._distinct(X)
+        U = self.data.U
+        if len(U) > PROMISING:  # what a result by itself lets expect at the target is for free
+            expected = self._ties(self.data.X) * (self.data.y - self.gp.m)
+            U = U[np.sort(np.argsort(-expected, kind="stable")[:PROMISING])]
+        x = _distinct(U)
         return x[np.argsort(-self.means(x), kind="stable")]
 
     def rough_moments(self, U: FloatArray, exact: int) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mu, sigma (m,)
@@ -219,25 +185,38 @@ class Model:
         return finite(self.standard.scale * standardised)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Return the numbers that define this GP in the user's units: with the results, they are the model."""
-        d, p = len(self.problem.space), len(self.problem.fidelity)
-        scale = self.standard.scale
-        numbers: dict[str, Any] = {
-            "kappa0": finite(self.kappa0 * scale * scale),
-            "eta2": finite(self.gp.eta2 * scale * scale),
-            "mean": self.value_as_told(self.gp.m),
-            "h_x": self.h[:d].tolist(),
-        }
-        if not self.encoding.fidelity_kernel:
-            numbers["h_z"] = self.h[d : d + p].tolist() if self.guard is None else [_NO_REACH] * p
-        kernel = self.encoding.kernel
-        if kernel.jump is not None and self.h[kernel.jump.strength] > 0.0:
-            numbers["jump"] = float(self.h[kernel.jump.strength])
-        if kernel.trend is not None and self.h[kernel.trend.strength] > 0.0:
-            numbers["trend"] = finite(float(self.h[kernel.trend.strength]) * self.kappa0 * scale * scale)
-        if self.rise > 0.0 and self.guard is None:
-            numbers["noise_rise"] = finite(self.rise * scale * scale)
-        return numbers
+        """Return the numbers that define this GP in the user's units: with the results, they are the model.
+
+        Strengths that are zero are absent.
+        """
+        scale, kappa0 = self.standard.scale, self.kappa0
+        values = {"kappa0": [kappa0], "eta2": [self.gp.eta2]} | self._of_kernel() | self._of_noise()
+        told: dict[str, Any] = {}
+        for block in [*self.encoding.blocks, *(term.block for term in self.encoding.noise)]:
+            of_block = values.get(block.name, [0.0])
+            if not block.is_strength or of_block[0] > 0.0:
+                told[block.name] = as_told(block, of_block, kappa0=kappa0, scale=scale)
+            if block.name == "eta2":
+                told["mean"] = self.value_as_told(self.gp.m)
+        return told
+
+    def learned(self) -> dict[str, Any]:
+        return {} if self.fit is None else {"fit": self.fit.to_json()}
+
+    def _of_kernel(self) -> dict[str, list[float]]:
+        """Return what h holds, by block; a fidelity that is switched off reaches nowhere."""
+        blocks = [block for block in self.encoding.blocks if block.name not in ("kappa0", "eta2")]
+        ends = np.cumsum([block.size for block in blocks])
+        values = {block.name: part.tolist() for block, part in zip(blocks, np.split(self.h, ends), strict=False)}
+        if self.guard is not None and "h_z" in values:
+            values["h_z"] = [_NO_REACH] * len(values["h_z"])
+        return values
+
+    def _of_noise(self) -> dict[str, list[float]]:
+        if self.guard is not None:  # at the target all of it is the constant variance
+            return {}
+        pairs = zip(self.noise_terms.terms, self.noise_terms.strengths, strict=True)
+        return {term.block.name: [value] for term, value in pairs}
 
 
 def leading_of(section: Section) -> int | None:
@@ -248,6 +227,7 @@ def leading_of(section: Section) -> int | None:
     return n if n <= 2 * LEADING else LEADING
 
 
-def finite(value: float) -> float:
-    """Return a float that JSON knows, where squares of 1e300 overflow."""
-    return float(np.clip(value, -np.finfo(float).max, np.finfo(float).max))
+def _distinct(U: FloatArray) -> FloatArray:  # (n, d) -> (k, d)
+    """Return the rows, each once, in the order in which they first stand there."""
+    _, first = np.unique(U, axis=0, return_index=True)
+    return U[np.sort(first)]

@@ -19,7 +19,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.space import Choice, FloatArray, Int, Parameter, Point, Space
 from boca.domain.trial import Trial, sign
 from boca.model.encoding import Encoding
-from boca.model.posterior import Model
+from boca.model.posterior import Model, Posterior
 from boca.plots.study import Study
 from boca.render import option
 from boca.strategies.boca import information_gap as gap_of
@@ -193,10 +193,10 @@ def by_influence(study: Study) -> list[str]:
     names = list(study.problem.space)
     if study.model is None:
         return names
-    return [names[j] for j in np.argsort(study.model.h[: len(names)], kind="stable")]
+    return [names[j] for j in np.argsort(study.model.hyperparameters()["h_x"], kind="stable")]
 
 
-def posterior(model: Model, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mean (m,), std (m,)
+def posterior(model: Posterior, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mean (m,), std (m,)
     """Return mean and deviation of f at the target in the user's units."""
     mu, sigma = model.moments(U)
     mean = np.array([model.value_as_told(float(each)) for each in mu])
@@ -312,7 +312,7 @@ def _gap_of(study: Study, decision: Trial | None) -> Callable[[FloatArray], Floa
         encoding = Encoding(study.problem, "se", is_extended=True)
         numbers = decision.why["hyperparameters"]
         h = np.array([*numbers["h_x"], *numbers["h_z"], numbers.get("jump", 0.0), 0.0])  # of the trend xi knows nothing
-    elif study.model is not None:
+    elif isinstance(study.model, Model):
         encoding, h = study.model.encoding, study.model.h
     else:
         return None

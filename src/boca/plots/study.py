@@ -12,18 +12,21 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from boca.accounting.ledger import Books
 from boca.domain.budget import Capital
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
 from boca.execution.run import Result
-from boca.model.posterior import Model
+from boca.model.posterior import Posterior
 from boca.model.surrogate import Surrogate
 from boca.render import text
+from boca.strategies.base import posterior
 from boca.study import spec as specs
 from boca.study.optimizer import Optimizer
-from boca.study.recommendation import Recommendation, posterior, recommend
+from boca.study.recommendation import Recommendation, recommend
 
 _NO_CODE = "The covariance of fidelities is code, which a storage does not keep: there is no model here."
 
@@ -60,17 +63,17 @@ class Study:
         return self.history.best(self.problem)
 
     @cached_property
-    def _model_or_lack(self) -> tuple[Model | None, str]:
+    def _model_or_lack(self) -> tuple[Posterior | None, str]:
         if self.lacks is not None:
             return None, self.lacks
         try:
-            model = posterior(self.problem, self.history, self.strategy)
+            model = posterior(self.strategy, self.problem, self.history)
             return model, "" if model else "No trial is complete yet: there is no model."
         except BocaError as error:  # no picture of a model is no reason to have none at all
             return None, f"There is no model: {error}"
 
     @property
-    def model(self) -> Model | None:
+    def model(self) -> Posterior | None:
         """The model behind `recommend()`: of f and of g, after everything that was told."""
         return self._model_or_lack[0]
 
@@ -128,6 +131,13 @@ class Kept:
 
     surrogate: Surrogate | None
     hyperparameters: Mapping[str, Any] | None
+
+    def posterior(self, problem: Problem, history: History) -> Posterior:
+        known = self.hyperparameters if self.surrogate is not None else None
+        surrogate = self.surrogate or Surrogate()
+        if known is not None and problem.fidelity and surrogate.fidelity_kernel is None and "h_z" not in known:
+            known = None  # of every fidelity by itself: what they say about each other is learned
+        return surrogate.model(problem, history, np.random.default_rng(0), hyperparameters=known)
 
 
 def load(url: str, name: str) -> Study:

@@ -5,6 +5,8 @@ All of it is plain text with numbers in it; whoever puts it on a page escapes it
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from boca.accounting.ledger import Books
@@ -123,21 +125,22 @@ def _at_bounds(study: Study) -> list[str]:
     model = study.model
     if model is None or getattr(study.strategy, "hyperparameters", None) is not None:
         return []
-    prior = model.encoding.prior(informative=False)
-    names = [*study.problem.space, *study.problem.fidelity][: len(model.h)]
-    log_h = np.log(model.h[: len(names)])  # behind the bandwidths come strengths, which may be 0
+    numbers = model.hyperparameters()
+    h = [*numbers["h_x"], *numbers.get("h_z", [])]
+    names = [*study.problem.space, *study.problem.fidelity][: len(h)]
+    lowest, highest = data.bandwidth_bounds(study)
     found = []
     for j, name in enumerate(names):
         is_fidelity = name in study.problem.fidelity
         who = f"The bandwidth of {'the fidelity ' if is_fidelity else ''}{text(name)}"
-        if log_h[j] >= prior.high[1 + j] - _AT_BOUND:
+        if math.log(h[j]) >= math.log(highest) - _AT_BOUND:
             means = (
                 "the model takes low values to tell almost as much as high ones"
                 if is_fidelity
                 else "the model sees at most a slow and even change along it, and may be too sure far from the trials"
             )
             found.append(f"{who} is at its upper bound: {means}.")
-        elif log_h[j] <= prior.low[1 + j] + _AT_BOUND:
+        elif abs(math.log(h[j]) - math.log(lowest)) <= _AT_BOUND:  # far below: a fidelity that is switched off
             means = (
                 "to the model, results at one value say nothing about another"
                 if is_fidelity

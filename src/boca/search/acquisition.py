@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boca.domain.space import FloatArray
 from boca.gp.model import Section
 from boca.model.posterior import Model, leading_of
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Slope: TypeAlias = FloatArray | float
 Valued: TypeAlias = tuple[FloatArray, Slope, Slope]
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,27 +30,25 @@ from boca.domain.errors import InvalidInput, flags, instance_of, one_of
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point, finite_number
 from boca.domain.trial import History, Suggestion
-from boca.model.posterior import Model
+from boca.model.posterior import Model, Posterior
 from boca.model.surrogate import Surrogate
 from boca.search import acquisition
-from boca.search.acquisition import BoundAcquisition
+from boca.search.acquisition import Acquisition, BoundAcquisition
+from boca.search.candidates import Candidate, best_candidate
 from boca.search.initial_design import Design, Fidelities, random_start, start_query
 from boca.search.maximizer import MAXIMIZERS, Maximizer, scattered
-from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
+from boca.strategies.base import beta
+from boca.strategies.boca_decision import Aim, Decision, Turn
 
-Turn: TypeAlias = Literal["aim", "log_ei", "log_noisy_ei", "ucb_alone"]
-"""What chooses x at the target: what asked for the query, improvement over the best mean or over draws, or a doubt."""
-
-TURNS: tuple[Turn, ...] = ("log_ei", "aim", "log_noisy_ei", "ucb_alone")  # of queries at the target, one after another
-_FEW, _MANY = 8, 128  # fidelities examined at first, and at most at a time: the cheapest are mostly the answer
-_WINDOW = 20  # iterations between two updates of c
+_FIRST_FIDELITIES, _MOST_FIDELITIES = 8, 128  # examined at first, and at most at a time: the cheapest mostly serve
+_C_WINDOW = 20  # iterations between two updates of c
 _C_RANGE = (0.1, 20.0)
-_MOSTLY = 0.75  # share of iterations at the target from which on improvement would leave one way of choosing x no turn
+_MOSTLY_AT_TARGET = 0.75  # share of iterations from which on improvement would leave one of two aims no turn
 _MAXIMA = 10  # values of the maximum over which information about it is averaged
-_SCATTERED = 256  # points from which they are drawn
-_EXACT = 64  # of these, the highest, whose deviations are exact also where results are many
+_MAXIMA_POINTS = 256  # all over the space, from which these are drawn
+_MAXIMA_EXACT = 64  # of these, the highest, whose deviations are exact also with many results
 _INCUMBENTS = 16  # x at the target, the best by their means, at which f is drawn ...
-_DRAWS = 16  # ... so many times
+_INCUMBENT_DRAWS = 16  # ... so many times
 
 
 @dataclass(frozen=True)
@@ -89,19 +88,17 @@ class Boca:
     """A smaller first threshold keeps the early queries cheap."""
     information_per_cost: bool = True
     """Take z only if it tells as much about f(x) for its money as the target does."""
-    learn_maximum: bool = True
-    """Choose x in every other iteration where a query tells most about the value of the maximum, not where the bound
-    is highest: with many variables or little noise, bounds explore for long."""
-    improve_at_target: bool = True
-    """Every other target query maximises log EI in the unshrunk model: bounds explore, improvement exploits."""
-    improve_on_draws: bool = True
-    """Count every other one of these from draws of f where it was queried, not from the best mean: with noise, a point
-    beside the best one looks like an improvement over it for ever, since what errs at one errs at both."""
-    doubt_fidelities: bool = True
-    """Choose every fourth target query by the bound of the results at the target alone: where cheaper ones make a good
-    region look bad, nothing else goes there to find out (17 of 120 runs ended far below the maximum, now 1)."""
+    aims: tuple[Aim, ...] = ("ucb", "max_value")
+    """What x is chosen by, in turn.  With many variables or little noise, bounds explore for long: every other
+    iteration asks instead where a query tells most about the value of the maximum."""
+    target_turns: tuple[Turn, ...] = ("log_ei", "aim", "log_noisy_ei", "ucb_alone")
+    """What chooses x at the target, in turn.  Bounds explore, improvement exploits: every other target query maximises
+    log EI in the unshrunk model.  Every other of these counts from draws of f where it was queried, not from the best
+    mean: with noise, a point beside the best one looks like an improvement over it for ever, since what errs at one
+    errs at both.  Every fourth query has the highest bound by the results at the target alone: if cheaper ones make a
+    good region look bad, nothing else goes there to find out (17 of 120 runs ended far below the maximum, now 1)."""
     reserve_last: bool = True
-    """Keep the cost of one target query for the maximiser of the posterior mean: no run ends without one."""
+    """Keep the cost of one target query for the maximum of the posterior mean: no run ends without one."""
     theorem: Theorem | None = None
     """Use the theorem's beta_t, which is far more cautious, in place of the one that the paper runs."""
     hyperparameters: Mapping[str, Any] | None = None
@@ -109,8 +106,9 @@ class Boca:
 
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
-        flags(self, "information_per_cost", "learn_maximum", "improve_at_target", "improve_on_draws")
-        flags(self, "doubt_fidelities", "reserve_last")
+        flags(self, "information_per_cost", "reserve_last")
+        object.__setattr__(self, "aims", _members(self.aims, get_args(Aim), "aims"))
+        object.__setattr__(self, "target_turns", _members(self.target_turns, get_args(Turn), "target_turns"))
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
         one_of(self.start_design, get_args(Design), "start_design")
         one_of(self.start_fidelities, get_args(Fidelities), "start_fidelities")
@@ -138,10 +136,8 @@ class Boca:
             max_shrink=1.0,
             first_c=1.0,
             information_per_cost=False,
-            learn_maximum=False,
-            improve_at_target=False,
-            improve_on_draws=False,
-            doubt_fidelities=False,
+            aims=("ucb",),
+            target_turns=("aim",),
             reserve_last=False,
             theorem=theorem,
             hyperparameters=hyperparameters,
@@ -150,6 +146,9 @@ class Boca:
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
         self.surrogate.check(problem, self.hyperparameters)
+
+    def posterior(self, problem: Problem, history: History) -> Posterior:
+        return self._model(problem, history, np.random.default_rng(0))
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         price = costs(problem, history)
@@ -164,18 +163,18 @@ class Boca:
 
         model = self._model(problem, history, rng)
         shrink = 1.0 if self.hyperparameters is not None else self.max_shrink ** float(rng.random())
-        decision = Decision(self, problem, history, price, model.shrunk(shrink))
-        ranked = decision.rank(rng)
-        u, z, stands_in = free_or_stand_in(problem, history, ranked, decision.fidelity)
-        if self._is_last(problem, history, budget, price, z):
-            return self._final(problem, history, rng)
-        turn = decision.turn(decision.target_queries) if problem.is_target(z) else "aim"
-        if turn == "ucb_alone":
-            return self._doubt(decision, model, rng, u, stands_in=stands_in)
-        if turn != "aim":
-            return self._improve(decision, model, rng, u, stands_in=stands_in, over_draws=turn == "log_noisy_ei")
-        reason = STAND_IN if stands_in else decision.sentence(z)
-        return Suggestion(problem.space.from_unit(u), z, decision.why(u, z, reason=reason))
+        iteration = Iteration(self, problem, history, price, model.shrunk(shrink))
+        asked = best_candidate(problem, history, iteration.rank(rng), iteration.fidelity)
+        if self._is_last(problem, history, budget, price, asked.z):
+            return self._final(problem, history, price, rng).suggestion()
+        turn = iteration.turn(iteration.target_queries) if problem.is_target(asked.z) else "aim"
+        match turn:
+            case "aim":
+                return iteration.decision(asked, iteration.aim).suggestion()
+            case "ucb_alone":
+                return iteration.alone(asked, rng).suggestion()
+            case "log_ei" | "log_noisy_ei":
+                return iteration.improvement(asked, model, turn, rng).suggestion()
 
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
         return self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters, force_refit=refit)
@@ -202,79 +201,23 @@ class Boca:
             return False  # this budget never bought one, and cheaper queries still teach something about it
         return budget.left - price.pessimistic(z) < least
 
-    def _improve(
-        self,
-        decision: Decision,
-        model: Model,
-        rng: np.random.Generator,
-        asked_at: FloatArray,
-        *,
-        stands_in: bool,
-        over_draws: bool,
-    ) -> Suggestion:
-        """Use the target query that the bound asked for where an improvement is likeliest."""
-        queried = _queried_at_target(decision.problem, decision.history, model)
-        promise = _over_draws(model, queried, rng) if over_draws else _over_best(model, queried)
-        unshrunk = Decision(self, decision.problem, decision.history, decision.price, model)
-        u, z, is_elsewhere = self._at_target(decision, promise, rng)
-        reason = STAND_IN if stands_in or is_elsewhere else decision.sentence_of_improvement()
-        why = unshrunk.why(u, z, reason=reason)
-        why |= decision.asked(asked_at, acquisition="log_noisy_ei" if over_draws else "log_ei")
-        return Suggestion(decision.problem.space.from_unit(u), z, why)
-
-    def _doubt(
-        self, decision: Decision, model: Model, rng: np.random.Generator, asked_at: FloatArray, *, stands_in: bool
-    ) -> Suggestion:
-        """Use a target query as a search of the target alone would."""
-        alone = model.at_target().shrunk(decision.model.shrink)
-        promise = BoundAcquisition(alone, acquisition.UCB(decision.beta))
-        u, z, is_elsewhere = self._at_target(decision, promise, rng)
-        reason = STAND_IN if stands_in or is_elsewhere else decision.sentence_of_doubt()
-        why = decision.why(u, z, reason=reason) | decision.asked(asked_at, acquisition="ucb_alone")
-        return Suggestion(decision.problem.space.from_unit(u), z, why)
-
-    def _at_target(
-        self, decision: Decision, promise: BoundAcquisition, rng: np.random.Generator
-    ) -> tuple[FloatArray, Point, bool]:
-        """Return the free point at the target of the highest promise, and whether its fidelity only stands in."""
-        problem = decision.problem
-        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, promise.model.anchors())
-        return free_or_stand_in(problem, decision.history, ranked, lambda _: dict(problem.target))
-
-    def _final(self, problem: Problem, history: History, rng: np.random.Generator) -> Suggestion:
+    def _final(self, problem: Problem, history: History, price: Costs, rng: np.random.Generator) -> Decision:
         """Spend the reserve where the posterior mean is highest, after one more refit."""
         model = self._model(problem, history, rng, refit=True)
-        promise = BoundAcquisition(model, acquisition.Mean())
-        decision = Decision(self, problem, history, costs(problem, history), model)
-        u, z, stands_in = self._at_target(decision, promise, rng)
-        last = "The last affordable target query, kept for the point that the model expects to be best."
-        why = decision.why(u, z, reason=STAND_IN if stands_in else last)
-        why |= {"phase": "final" if problem.is_target(z) else "model", "acquisition": "mean"}
-        return Suggestion(problem.space.from_unit(u), z, why)
+        iteration = Iteration(self, problem, history, price, model)
+        return iteration.decision(iteration.at_target(BoundAcquisition(model, acquisition.Mean()), rng), "mean")
 
 
-def _queried_at_target(problem: Problem, history: History, model: Model) -> FloatArray:
-    """Return the x that were run at the target; all that were run, before there is one."""
-    at_target = [t.x for t in history.finished if problem.is_target(t.z)]
-    return problem.space.to_unit(at_target) if at_target else model.queried
+def _members(given: object, allowed: Sequence[str], what: str) -> tuple[Any, ...]:
+    """Return a sequence of options as a tuple, or refuse it."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise InvalidInput(f"{what} must be a sequence with at least one of {list(allowed)}; got {given!r}.")
+    for member in given:
+        one_of(member, allowed, f"A member of {what}")
+    return tuple(given)
 
 
-def _over_best(model: Model, queried: FloatArray) -> BoundAcquisition:  # queried (k, d)
-    """Return the improvement over the highest mean at these x."""
-    best = float(np.max(model.means(queried)))
-    return BoundAcquisition(model, acquisition.LogEI(best))
-
-
-def _over_draws(model: Model, queried: FloatArray, rng: np.random.Generator) -> BoundAcquisition:  # queried (k, d)
-    """Return the improvement over what f may be at the best of these x, each draw of it believed in turn."""
-    x = np.unique(queried, axis=0)
-    best = x[np.argsort(-model.means(x), kind="stable")[:_INCUMBENTS]]
-    section, values = model.drawn(best, rng.standard_normal((len(best), _DRAWS)))
-    highest = np.max(values, axis=0)
-    return BoundAcquisition(model, acquisition.LogNoisyEI(highest), section)
-
-
-class Decision:
+class Iteration:
     """One iteration of Algorithm 1: everything that the choice of x_t and z_t needs, computed once."""
 
     def __init__(self, strategy: Boca, problem: Problem, history: History, price: Costs, model: Model) -> None:
@@ -287,52 +230,79 @@ class Decision:
         at_target = [problem.is_target(trial.z) for trial in history.chosen]
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
-        self.may_doubt = strategy.doubt_fidelities and strategy.hyperparameters is None and self._are_there_two_sides()
-        aims = self.t
-        if strategy.improve_at_target and self.target_queries >= _MOSTLY * len(at_target):
-            aims -= sum(self.turn(k) != "aim" for k in range(self.target_queries))  # the rest take turns
-        is_turn = strategy.learn_maximum and strategy.hyperparameters is None and aims % 2 == 0
-        self.aim: Literal["ucb", "max_value"] = "max_value" if is_turn else "ucb"
+        self.aim = self._aim()
         self.c = adapted_c(strategy.first_c, at_target)
-        self.beta = (
-            beta(self.t, d, model.diameter()) if strategy.theorem is None else theorem_beta(self.t, d, strategy.theorem)
-        )
+        self.beta = self._beta(model)
         k, own, star = model.encoding.fidelity_covariance(model.h, problem.grid[1])
         self.xi = information_gap(k, own, star)  # (m,)
         self.least_gap = float(np.max(self.xi)) / math.sqrt(self.beta)
         self.gamma = fidelity_threshold(model.kappa0, self.xi, price.grid / price.target, q=1.0 / (p + d + 2))
 
+    def _beta(self, model: Model) -> float:
+        d = len(self.problem.space)
+        theorem = self.strategy.theorem
+        return beta(self.t, d, model.diameter()) if theorem is None else theorem_beta(self.t, d, theorem)
+
+    # Whose turn it is -----------------------------------------------------------------------------------------------
+
+    def _aim(self) -> Aim:
+        """Return what x is chosen by; a GP that is known needs no help for its first aim.
+
+        With most queries at the target, where improvement takes turns of its own, the aims alternate over the queries
+        that are left to them.
+        """
+        aims, turns = self.strategy.aims, self.strategy.target_turns
+        if self.strategy.hyperparameters is not None:
+            return aims[0]
+        count = self.t - 1
+        improves = "log_ei" in turns or "log_noisy_ei" in turns
+        if improves and self.target_queries >= _MOSTLY_AT_TARGET * count:
+            count -= sum(self.turn(k) != "aim" for k in range(self.target_queries))
+        return aims[count % len(aims)]
+
     def turn(self, k: int) -> Turn:
         """Return what chooses x for query k at the target."""
-        turn = TURNS[k % len(TURNS)]
-        if turn == "ucb_alone":
-            return turn if self.may_doubt else "aim"
-        if turn == "aim" or not self.strategy.improve_at_target:
-            return "aim"
-        return turn if self.strategy.improve_on_draws else "log_ei"
+        turns = self.strategy.target_turns
+        turn = turns[k % len(turns)]
+        return "aim" if turn == "ucb_alone" and not self._are_there_two_sides else turn
 
+    @cached_property
     def _are_there_two_sides(self) -> bool:
         """Whether results away from the target have a say, and there are some at it to hold against them."""
+        if self.strategy.hyperparameters is not None:
+            return False
         is_known_there = any(self.problem.is_target(trial.z) for trial in self.history.complete)
-        return is_known_there and not bool(np.all(self.model.encoding.is_target(self.model.data.X)))
+        return is_known_there and not bool(np.all(self.model.data.is_target))
+
+    # x --------------------------------------------------------------------------------------------------------------
 
     def rank(self, rng: np.random.Generator) -> FloatArray:  # (k, d)
-        """Return points by their upper confidence bound, or by what they tell about the maximum, the best first."""
+        """Return points by what the aim says of them, the best first."""
+        formula: Acquisition
         if self.aim == "ucb":
-            promise = BoundAcquisition(self.model, acquisition.UCB(self.beta))
+            formula = acquisition.UCB(self.beta)
         else:
-            eta2, maxima = self.model.gp.eta2, self._maxima(rng)
-            promise = BoundAcquisition(self.model, acquisition.LogInformation(eta2, maxima))
+            formula = acquisition.LogInformation(self.model.gp.eta2, self._maxima(rng))
+        return self._ranked(BoundAcquisition(self.model, formula), rng)
+
+    def _ranked(self, promised: BoundAcquisition, rng: np.random.Generator) -> FloatArray:  # (k, d)
         maximise = MAXIMIZERS[self.strategy.maximizer]
-        return maximise(promise, self.problem.space, rng, self.model.anchors())
+        return maximise(promised, self.problem.space, rng, promised.model.anchors())
 
     def _maxima(self, rng: np.random.Generator) -> FloatArray:  # (_MAXIMA,)
         """Draw what the maximum of f may be, from its moments all over the domain and where it is best known."""
-        points = np.vstack([scattered(self.problem.space, rng, _SCATTERED), self.model.anchors()])
-        return acquisition.drawn_maxima(*self.model.rough_moments(points, exact=_EXACT), rng, _MAXIMA)
+        points = np.vstack([scattered(self.problem.space, rng, _MAXIMA_POINTS), self.model.anchors()])
+        return acquisition.drawn_maxima(*self.model.rough_moments(points, exact=_MAXIMA_EXACT), rng, _MAXIMA)
+
+    def at_target(self, promised: BoundAcquisition, rng: np.random.Generator) -> Candidate:
+        """Return the free point at the target that promises most."""
+        ranked = self._ranked(promised, rng)
+        return best_candidate(self.problem, self.history, ranked, lambda _: dict(self.problem.target))
+
+    # z --------------------------------------------------------------------------------------------------------------
 
     def fidelity(self, u: FloatArray) -> Point:  # (d,)
-        """Return the cheapest member of Z_t(x); the target where there is none or the others are switched off."""
+        """Return the cheapest member of Z_t(x); the target if there is none or the others are switched off."""
         if self.model.guard is not None:
             return dict(self.problem.target)
         index = self._cheapest_candidate(u)
@@ -345,7 +315,7 @@ class Decision:
         order = possible[np.lexsort((possible, xi[possible], cost[possible]))]
         gp = self.model.gp
         star = np.concatenate([self.model.encoding.x_features(u[None, :])[0], self.model.encoding.target])
-        start, end = 0, _FEW
+        start, end = 0, _FIRST_FIDELITIES
         while start < len(order):
             chunk = order[start:end]
             queries = self.model.at(u, self.problem.grid[1][chunk])
@@ -359,81 +329,75 @@ class Decision:
                 passes &= gain / cost[chunk] >= at_target / self.price.target
             if passes.any():
                 return int(chunk[int(np.argmax(passes))])
-            start, end = end, end + min(4 * (end - start), _MANY)
+            start, end = end, end + min(4 * (end - start), _MOST_FIDELITIES)
         return None
 
-    def why(self, u: FloatArray, z: Point, *, reason: str) -> dict[str, Any]:
-        """Return the decision in numbers and in a sentence."""
-        gap, threshold = self._gap_and_threshold(z)
-        return explain(
-            self.model,
+    # What is decided ------------------------------------------------------------------------------------------------
+
+    def decision(self, chosen: Candidate, by: Aim | Turn | Literal["mean"]) -> Decision:
+        """Return the record of a choice."""
+        xi, gamma = self._gap_and_threshold(chosen.z)
+        return Decision(
+            self.problem,
             self.history,
-            u,
-            phase="model",
-            reason=reason,
+            self.model,
+            chosen.u,
+            chosen.z,
+            self.aim,
+            by,
             beta=self.beta,
-            acquisition=self.aim,
-            xi=gap,
-            gamma=self.model.deviation_as_told(threshold),
+            xi=xi,
+            gamma=gamma,
             c=self.c,
-            shrink=self.model.shrink,
-            **({} if self.model.guard is None else {"guard": self.model.guard}),
+            cost_share=self.price.of(chosen.z) / self.price.target,
+            guard=self.model.guard,
+            stands_in=chosen.stands_in,
         )
 
-    def asked(self, u: FloatArray, *, acquisition: str) -> dict[str, Any]:
-        """Return what is to be said where this decision asked for the target at u, and the query goes elsewhere."""
-        asked_by = {"x": self.problem.space.from_unit(u), "shrink": self.model.shrink}
-        return {"acquisition": acquisition, "fidelity_by": asked_by}
+    def improvement(
+        self, asked: Candidate, model: Model, by: Literal["log_ei", "log_noisy_ei"], rng: np.random.Generator
+    ) -> Decision:
+        """Use the target query that was asked for where an improvement is likeliest in the unshrunk model."""
+        queried = self._queried_at_target(model)
+        promised = _over_best(model, queried) if by == "log_ei" else _over_draws(model, queried, rng)
+        return replace(self._instead(asked, promised, by, rng), model=model, beta=self._beta(model))
+
+    def alone(self, asked: Candidate, rng: np.random.Generator) -> Decision:
+        """Use the target query that was asked for as a search of the target alone would."""
+        at_target = self.model.at_target()
+        return self._instead(asked, BoundAcquisition(at_target, acquisition.UCB(self.beta)), "ucb_alone", rng)
+
+    def _instead(self, asked: Candidate, promised: BoundAcquisition, by: Turn, rng: np.random.Generator) -> Decision:
+        found = self.at_target(promised, rng)
+        return replace(
+            self.decision(found, by),
+            asked_at=(asked.u, self.model.shrink),
+            stands_in=asked.stands_in or found.stands_in,
+        )
+
+    def _queried_at_target(self, model: Model) -> FloatArray:  # (k, d)
+        """Return the x that were run at the target; all that were run, before there is one."""
+        at_target = model.data.U[model.data.is_target]
+        return at_target if len(at_target) else model.queried
 
     def _gap_and_threshold(self, z: Point) -> tuple[float, float]:
         if self.problem.is_target(z):
             return 0.0, 0.0
-        index = self.problem.grid[0].index(z)
+        index = self.problem.grid_index(z)
         return float(self.xi[index]), float(self.gamma[index])
 
-    @property
-    def _where(self) -> str:
-        """Where x is, in words."""
-        return {"ucb": "where the bound is highest", "max_value": "where most is learned about the maximum"}[self.aim]
 
-    @property
-    def _off(self) -> str:
-        return (
-            "The target fidelity: the cheaper ones are switched off, since results at the target are predicted "
-            f"better without them (by {self.model.guard:.2g} nats)"
-        )
+def _over_best(model: Model, queried: FloatArray) -> BoundAcquisition:  # queried (k, d)
+    """Return the improvement over the highest mean at these x."""
+    return BoundAcquisition(model, acquisition.LogEI(float(np.max(model.means(queried)))))
 
-    def sentence(self, z: Point) -> str:
-        """Return why the point is where it is, and why at this fidelity."""
-        if not self.problem.fidelity:
-            return f"The point {self._where}."
-        if self.problem.is_target(z) and self.model.guard is not None:
-            return f"{self._off}."
-        if self.problem.is_target(z):
-            return (
-                f"The target fidelity: {self._where}, every cheaper one is known too well or says too little about "
-                "the target."
-            )
-        share, gap = self.price.of(z) / self.price.target, self._gap_and_threshold(z)[0]
-        return (
-            f"A lower fidelity at {share:.3g} of the target's cost: it is the cheapest that is still uncertain "
-            f"{self._where}, and it leaves a gap of {gap:.2g} (0 is the target itself, 1 is no information)."
-        )
 
-    def sentence_of_improvement(self) -> str:
-        """Return why the target query that this decision asked for went where an improvement is likeliest."""
-        there = "the point with the largest expected improvement"
-        if not self.problem.fidelity:
-            return f"{there.capitalize()}."
-        nothing_cheaper = f"The target fidelity: no cheaper one had enough to teach {self._where}"
-        return f"{nothing_cheaper if self.model.guard is None else self._off}, and this query goes to {there}."
-
-    def sentence_of_doubt(self) -> str:
-        """Return why the target query that this decision asked for went where the target's own results send it."""
-        return (
-            f"The target fidelity: no cheaper one had enough to teach {self._where}, and this query goes where the "
-            "results at the target alone would send it: a test of what the others say."
-        )
+def _over_draws(model: Model, queried: FloatArray, rng: np.random.Generator) -> BoundAcquisition:  # queried (k, d)
+    """Return noisy EI: the improvement over the incumbent, averaged over posterior draws of f at the best queried x."""
+    x = np.unique(queried, axis=0)
+    best = x[np.argsort(-model.means(x), kind="stable")[:_INCUMBENTS]]
+    section, values = model.drawn(best, rng.standard_normal((len(best), _INCUMBENT_DRAWS)))
+    return BoundAcquisition(model, acquisition.LogNoisyEI(np.max(values, axis=0)), section)
 
 
 def information_gap(k: FloatArray, own: FloatArray, star: float) -> FloatArray:  # (m,), (m,) -> (m,)
@@ -471,8 +435,8 @@ def adapted_c(first: float, at_target: Sequence[bool]) -> float:
     [K17, app. C.1]
     """
     c = first
-    for end in range(_WINDOW, len(at_target) + 1, _WINDOW):
-        share = sum(at_target[end - _WINDOW : end]) / _WINDOW
+    for end in range(_C_WINDOW, len(at_target) + 1, _C_WINDOW):
+        share = sum(at_target[end - _C_WINDOW : end]) / _C_WINDOW
         if share > 0.75:
             c /= 2.0
         elif share < 0.25:

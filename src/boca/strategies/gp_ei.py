@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from boca.accounting.cost import costs
 from boca.domain.budget import Budget
 from boca.domain.errors import instance_of, one_of
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Suggestion
+from boca.model.posterior import Posterior
 from boca.model.surrogate import Surrogate
-from boca.search import acquisition
-from boca.search.acquisition import BoundAcquisition
-from boca.search.initial_design import random_start
+from boca.search.acquisition import LogEI
 from boca.search.maximizer import MAXIMIZERS, Maximizer
-from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
+from boca.strategies.at_target import suggest_at_target
 
 
 @dataclass(frozen=True)
@@ -40,18 +38,19 @@ class GPEI:
         """Refuse a problem that the settings do not fit."""
         self.surrogate.check(problem, self.hyperparameters)
 
+    def posterior(self, problem: Problem, history: History) -> Posterior:
+        return self.surrogate.model(problem, history, np.random.default_rng(0), hyperparameters=self.hyperparameters)
+
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
-        starting = random_start(
-            problem, history, budget, rng, costs(problem, history), design="uniform", fidelities="target"
+        return suggest_at_target(
+            problem,
+            history,
+            budget,
+            rng,
+            self.surrogate,
+            self.maximizer,
+            hyperparameters=self.hyperparameters,
+            acquisition="log_ei",
+            formula=lambda model, weight: LogEI(float(np.max(model.means(model.queried)))),
+            reason="The largest expected improvement at the target fidelity.",
         )
-        if starting is not None:
-            return starting
-        model = self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters)
-        best = float(np.max(model.means(model.queried)))
-        promise = BoundAcquisition(model, acquisition.LogEI(best))
-        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
-        u, z, stands_in = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
-        reason = STAND_IN if stands_in else "The largest expected improvement at the target fidelity."
-        weight = beta(len(history.chosen) + 1, len(problem.space), model.diameter())
-        why = explain(model, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei")
-        return Suggestion(problem.space.from_unit(u), z, why)

@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from boca.accounting.cost import costs
 from boca.domain.budget import Budget
 from boca.domain.errors import instance_of, one_of
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Suggestion
+from boca.model.posterior import Posterior
 from boca.model.surrogate import Surrogate
-from boca.search import acquisition
-from boca.search.acquisition import BoundAcquisition
-from boca.search.initial_design import random_start
+from boca.search.acquisition import UCB
 from boca.search.maximizer import MAXIMIZERS, Maximizer
-from boca.strategies.base import STAND_IN, beta, explain, free_or_stand_in
+from boca.strategies.at_target import suggest_at_target
 
 
 @dataclass(frozen=True)
@@ -40,17 +38,19 @@ class GPUCB:
         """Refuse a problem that the settings do not fit."""
         self.surrogate.check(problem, self.hyperparameters)
 
+    def posterior(self, problem: Problem, history: History) -> Posterior:
+        return self.surrogate.model(problem, history, np.random.default_rng(0), hyperparameters=self.hyperparameters)
+
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
-        starting = random_start(
-            problem, history, budget, rng, costs(problem, history), design="uniform", fidelities="target"
+        return suggest_at_target(
+            problem,
+            history,
+            budget,
+            rng,
+            self.surrogate,
+            self.maximizer,
+            hyperparameters=self.hyperparameters,
+            acquisition="ucb",
+            formula=lambda model, weight: UCB(weight),
+            reason="The highest upper confidence bound at the target fidelity.",
         )
-        if starting is not None:
-            return starting
-        model = self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters)
-        weight = beta(len(history.chosen) + 1, len(problem.space), model.diameter())
-        promise = BoundAcquisition(model, acquisition.UCB(weight))
-        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, model.anchors())
-        u, z, stands_in = free_or_stand_in(problem, history, ranked, lambda _: dict(problem.target))
-        reason = STAND_IN if stands_in else "The highest upper confidence bound at the target fidelity."
-        why = explain(model, history, u, phase="model", reason=reason, beta=weight, acquisition="ucb")
-        return Suggestion(problem.space.from_unit(u), z, why)

@@ -31,16 +31,21 @@ from boca.domain.errors import InvalidInput, instance_of, one_of
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
-from boca.model.posterior import Model
-from boca.model.surrogate import OF_FIDELITIES, Surrogate, is_outdated
+from boca.model.dataset import Dataset
+from boca.model.fit_record import Fit
+from boca.model.posterior import Model, Posterior
+from boca.model.surrogate import Surrogate
 from boca.search import acquisition
 from boca.search.acquisition import BoundAcquisition
+from boca.search.candidates import STAND_IN, best_candidate
 from boca.search.initial_design import random_start, start_query
 from boca.search.maximizer import MAXIMIZERS, Maximizer
-from boca.strategies.base import STAND_IN, beta, check_fidelities, explain, free_or_stand_in, ladder, on_levels
+from boca.strategies.base import beta, explain
+from boca.strategies.ladder import check_fidelities, ladder, on_levels
 
-_ENOUGH = 3  # results that a level needs for hyper-parameters of its own
-_FIRST = 0.01  # zeta and the gammas at first, as a share of the range of the results of the start
+_RESULTS_FOR_A_FIT = 3  # that a level needs for hyper-parameters of its own
+_FIRST_SHARE = 0.01  # zeta and the gammas at first, as a share of the range of the results of the start
+_OF_ONE_LEVEL = ("kappa0", "eta2", "mean", "h_x")  # hyper-parameters that the model of one level has
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,13 @@ class MFGPUCB:
         self.surrogate.check(problem if has_h_z else _domain(problem), given)
         check_fidelities(problem, self.fidelities)
 
+    def posterior(self, problem: Problem, history: History) -> Posterior:
+        """Return a GP over all fidelities: the levels' own GPs say nothing of the target before it is queried."""
+        known = self.hyperparameters
+        if known is not None and problem.fidelity and "h_z" not in known:
+            known = None  # of every level by itself: what they say about each other is learned
+        return self.surrogate.model(problem, history, np.random.default_rng(0), hyperparameters=known)
+
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         price = costs(problem, history)
         levels = ladder(problem, self.fidelities, price)
@@ -76,6 +88,26 @@ class MFGPUCB:
             z = levels[int(rng.integers(len(levels)))]
             return start_query(problem, history, rng, price, z, design="uniform")
         return _Decision(self, problem, history, price, levels, rng).suggestion()
+
+
+@dataclass(frozen=True)
+class LevelFits:
+    """What a refit of all levels learned, as it is stored in `why["fits"]`."""
+
+    levels: Mapping[str, Fit]
+    scale: float
+    """Of the level that lends its hyper-parameters."""
+    results: int
+    iteration: int
+
+    @classmethod
+    def of_json(cls, stored: Mapping[str, Any]) -> LevelFits:
+        levels = {name: Fit.of_json(fit) for name, fit in stored["levels"].items()}
+        return cls(levels, stored["scale"], int(stored["results"]), int(stored["iteration"]))
+
+    def to_json(self) -> dict[str, Any]:
+        levels = {name: fit.to_json() for name, fit in self.levels.items()}
+        return {"levels": levels, "scale": self.scale, "results": self.results, "iteration": self.iteration}
 
 
 class _Decision:
@@ -96,9 +128,9 @@ class _Decision:
         self.known = on_levels(history, levels)
         self.levels = levels
         self.rng = rng
-        self.fits: dict[str, Any] | None = None  # what a refit for this very decision learned
+        self.fits: LevelFits | None = None  # what a refit for this very decision learned
         self.models = self._models()
-        first = _FIRST * self._range_of_start()
+        first = _FIRST_SHARE * self._range_of_start()
         self.zeta = widened(first, self._surprises(), len(levels))
         queried = [levels.index(trial.z) for trial in history.chosen if trial.z in levels]
         self.gamma = raised(first, queried, [price.of(z) for z in levels])
@@ -109,7 +141,7 @@ class _Decision:
         if check is not None:
             return check
         ranked = MAXIMIZERS[self.strategy.maximizer](self.bound, self.problem.space, self.rng, self._anchors())
-        u, z, stands_in = free_or_stand_in(
+        u, z, stands_in = best_candidate(
             self.problem, self.history, ranked, lambda u: dict(self.levels[self.level(u)]), others=self.levels
         )
         why = self._why(u, z, reason=STAND_IN if stands_in else self._sentence(z))
@@ -119,17 +151,14 @@ class _Decision:
 
     def _models(self) -> list[Model]:
         """Return a GP a level; one with fewer than three results borrows the hyper-parameters of the target."""
-        given = self.strategy.hyperparameters
+        given, surrogate = self.strategy.hyperparameters, self.strategy.surrogate
         domain = _domain(self.problem)
-        histories = [self._at(z) for z in self.levels]
+        datasets = [Dataset.of(domain, self._at(z)) for z in self.levels]
         if given is not None:
-            of_x = {key: value for key, value in given.items() if key not in ("h_z", *OF_FIDELITIES)}
-            return [self.strategy.surrogate.known(domain, history, of_x) for history in histories]
-        records = self._records(domain, histories)
-        return [
-            self.strategy.surrogate.condition(domain, history, record)
-            for history, record in zip(histories, records, strict=True)
-        ]
+            of_x = {key: value for key, value in given.items() if key in _OF_ONE_LEVEL}
+            return [surrogate.known(dataset, of_x) for dataset in datasets]
+        fits = self._fits(datasets)
+        return [surrogate.condition(dataset, fit) for dataset, fit in zip(datasets, fits, strict=True)]
 
     def _at(self, z: Point) -> History:
         """Return the trials of one level as a study of its own, without a fidelity.
@@ -147,39 +176,36 @@ class _Decision:
             told = [Trial(0, anywhere, {}, 0.0, {}, "complete", turn * middle, noise=math.inf)]
         return History([*told, *(replace(t, z={}) for t in self.history.running if t.z == z)])
 
-    def _records(self, domain: Problem, histories: Sequence[History]) -> list[dict[str, Any]]:
+    def _fits(self, datasets: Sequence[Dataset]) -> list[Fit]:
         """Return the hyper-parameters of every level, learned anew for all of them when it is time."""
         names = [repr(point_key(z)) for z in self.levels]
-        surrogate = self.strategy.surrogate
-        stored: dict[str, Any] | None = next(
-            (t.why["fits"] for t in reversed(self.history.chosen) if "fits" in t.why), None
-        )
-        before = {} if stored is None else stored["levels"]
-        counts = [sum(t.noise != math.inf for t in history.complete) for history in histories]
+        last = next((t.why["fits"] for t in reversed(self.history.chosen) if "fits" in t.why), None)
+        stored = None if last is None else LevelFits.of_json(last)
+        counts = [d.results for d in datasets]
         donor = lender(counts)
+        own = [
+            i for i in range(len(names)) if counts[i] >= _RESULTS_FOR_A_FIT or i == donor
+        ]  # with a scale of their own
+        if stored is not None and not self._is_due(stored, names, own, datasets):
+            return [stored.levels[name] for name in names]
+        before = {} if stored is None else stored.levels
+        learned = {i: self.strategy.surrogate.fit(datasets[i], self.rng, before.get(names[i])) for i in own}
+        self.fits = LevelFits(
+            {name: learned.get(i, learned[donor]) for i, name in enumerate(names)},
+            learned[donor].scale,
+            results=len(self.history.finished),
+            iteration=len(self.history.chosen),
+        )
+        return [self.fits.levels[name] for name in names]
 
-        def is_due() -> bool:
-            if stored is None or set(names) - set(before) or surrogate.is_scheduled(self.history, stored):
-                return True
-            return any(
-                is_outdated(before[name], history.scores(domain.direction))
-                for i, (name, history) in enumerate(zip(names, histories, strict=True))
-                if counts[i] >= _ENOUGH or i == donor  # a scale of its own
-            )
-
-        if stored is None or is_due():
-            own = {
-                i: surrogate.fit(domain, history, self.rng, before.get(names[i]))
-                for i, history in enumerate(histories)
-                if counts[i] >= _ENOUGH or i == donor
-            }
-            self.fits = stored = {
-                "levels": {name: own.get(i, own[donor]) for i, name in enumerate(names)},
-                "scale": own[donor]["scale"],
-                "results": len(self.history.finished),
-                "iteration": len(self.history.chosen),
-            }
-        return [stored["levels"][name] for name in names]
+    def _is_due(self, stored: LevelFits, names: list[str], own: list[int], datasets: Sequence[Dataset]) -> bool:
+        """Whether all levels are to be learned again."""
+        iterations, results = len(self.history.chosen) - stored.iteration, len(self.history.finished)
+        if set(names) - set(stored.levels):
+            return True
+        if self.strategy.surrogate.is_scheduled(iterations, results, since=stored.results):
+            return True
+        return any(stored.levels[names[i]].is_outdated(datasets[i].scores) for i in own)
 
     # The choice -------------------------------------------------------------------------------------------------
 
@@ -267,7 +293,7 @@ class _Decision:
         why["hyperparameters"].pop("h_z", None)
         why["refit"] = self.fits is not None
         if self.fits is not None:
-            why["fits"] = self.fits
+            why["fits"] = self.fits.to_json()
         if m:
             below = self.models[m - 1]
             mean = below.value_as_told(float(below.moments(u[None, :])[0][0]))
@@ -327,7 +353,7 @@ class _Bound:
 def lender(counts: Sequence[int]) -> int:
     """Return the level that lends its hyper-parameters: the target, or while it has too few results, who has most."""
     last = len(counts) - 1
-    return last if counts[last] >= _ENOUGH else max(range(len(counts)), key=lambda m: (counts[m], m))
+    return last if counts[last] >= _RESULTS_FOR_A_FIT else max(range(len(counts)), key=lambda m: (counts[m], m))
 
 
 def widened(first: float, surprises: Sequence[tuple[int, float, float]], M: int) -> float:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,19 +34,26 @@ from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, Suggestion, point_key, sign
 from boca.gp import linalg
-from boca.gp.fit import JITTER, Prior, Standardisation, fit_theta, pairs_of, standardise
+from boca.gp.fit import JITTER, Standardisation, fit_theta, pairs_of, standardise
 from boca.gp.kernels import Radial, blocks, lifted, squared_distances, weighted_squares
 from boca.gp.linalg import Factor
+from boca.gp.parameters import Block, Prior
+from boca.model.dataset import Data, Dataset
 from boca.model.encoding import Encoding
-from boca.model.posterior import Data, collect, finite
-from boca.model.surrogate import OF_FIDELITIES, Surrogate, is_flat
+from boca.model.fit_record import Fit, is_flat
+from boca.model.hyperparameters import finite
+from boca.model.posterior import Posterior
+from boca.model.surrogate import Surrogate
 from boca.search import acquisition
+from boca.search.candidates import STAND_IN, best_candidate
 from boca.search.initial_design import random_start, start_query
 from boca.search.maximizer import MAXIMIZERS, Maximizer
-from boca.strategies.base import STAND_IN, beta, check_fidelities, explain, free_or_stand_in, ladder, on_levels
+from boca.strategies.base import beta, explain
+from boca.strategies.ladder import check_fidelities, ladder, on_levels
 
 _SMALLEST_DIFFERENCE = 1e-6  # scale of a difference of two levels: they may agree far better than f_0 varies
 _STEP = 1e-6  # of the differences that stand in for a gradient
+_KEYS = {"kappa0", "eta2", "mean", "h_x", "h_z"}  # of hyperparameters=, if they are those of one GP
 _UNCORRELATED = 1e-12  # posterior correlations at and below zero: no reason to go there, but a finite logarithm
 
 
@@ -70,10 +77,19 @@ class MFSKO:
             levels = ladder(problem, self.fidelities, costs(problem, History()))
             _checked_terms(problem, given["terms"], len(levels))
             Surrogate.paper().check(Problem(problem.space), {key: given[key] for key in given if key != "terms"})
-        elif isinstance(given, Mapping) and {*OF_FIDELITIES} & {*given}:
-            raise InvalidInput(f"MFSKO knows no {', '.join(OF_FIDELITIES)}: leave them out; got {given!r}.")
+        elif isinstance(given, Mapping) and (unknown := sorted({*given} - _KEYS)):
+            raise InvalidInput(
+                f"hyperparameters[{unknown[0]!r}] is nothing that MFSKO knows; allowed are {sorted(_KEYS)} and 'terms'."
+            )
         else:
             Surrogate.paper().check(problem, given)
+
+    def posterior(self, problem: Problem, history: History) -> Posterior:
+        levels = ladder(problem, self.fidelities, costs(problem, history))
+        known, rng = on_levels(history, levels), np.random.default_rng(0)
+        if not known.complete:  # all results are at fidelities that no level has
+            return Surrogate.paper().model(problem, history, rng)
+        return self._belief(problem, known, levels, rng)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         price = costs(problem, history)
@@ -90,31 +106,34 @@ class MFSKO:
         queried = problem.space.to_unit(list({point_key(t.x): t.x for t in known.finished}.values()))
         mu, sigma = belief.moments(queried)
         best = float(mu[int(np.argmax(mu - sigma))])  # the mean at x**
-        promise = Promise(belief, best, np.array([price.target / price.of(z) for z in levels]))
+        promised = PromisedImprovement(belief, best, np.array([price.target / price.of(z) for z in levels]))
         anchors = queried[np.argsort(-mu, kind="stable")[:5]]
-        ranked = MAXIMIZERS[self.maximizer](promise, problem.space, rng, anchors)
-        u, z, stands_in = free_or_stand_in(
-            problem, history, ranked, lambda u: dict(levels[promise.level(u)]), others=levels
+        ranked = MAXIMIZERS[self.maximizer](promised, problem.space, rng, anchors)
+        u, z, stands_in = best_candidate(
+            problem, history, ranked, lambda u: dict(levels[promised.level(u)]), others=levels
         )
         reason = STAND_IN if stands_in else _sentence(levels, z)
         return Suggestion(problem.space.from_unit(u), z, self._why(problem, history, belief, u, z, levels, reason))
 
     def _belief(self, problem: Problem, known: History, levels: list[Point], rng: np.random.Generator) -> Belief:
-        encoding = Encoding(Problem(problem.space, direction=problem.direction), "se")
+        domain = Problem(problem.space, direction=problem.direction)
+        encoding, dataset = Encoding(domain, "se"), Dataset.of(domain, known)
         reached = np.array([levels.index(t.z) for t in [*known.finished, *known.running]])
         if self.hyperparameters is not None:
-            return _known(problem, known, levels, reached, encoding, self.hyperparameters)
-        stored = next((t.why["fits"] for t in reversed(known.chosen) if "fits" in t.why), None)
-        is_stale = stored is None or stored["levels"] != [list(z.values()) for z in levels]
-        record: dict[str, Any] | None = None
-        if stored is None or is_stale or Surrogate.paper().is_due(problem, known, stored):
-            previous = None if stored is None or is_stale else np.array(stored["theta"])
-            record = stored = _fit(known, levels, reached, encoding, previous, rng)
-        standard = Standardisation(stored["location"], stored["scale"])
-        data = collect(encoding, known, standard)
-        kappa, h, eta2 = unpack(np.array(stored["theta"]), len(levels))
+            return _known(problem, dataset, levels, reached, encoding, self.hyperparameters)
+        last = next((t.why["fits"] for t in reversed(known.chosen) if "fits" in t.why), None)
+        stored = None if last is None else LevelsFit.of_json(last)
+        values = tuple(tuple(z.values()) for z in levels)
+        if stored is not None and stored.levels != values:
+            stored = None
+        learned: LevelsFit | None = None
+        if stored is None or Surrogate.paper().is_due(dataset, stored.fit):
+            learned = stored = _fit(dataset, values, reached, encoding, stored, rng)
+        data = dataset.encoded(encoding, stored.fit.standard)
+        kappa, h, eta2 = unpack(np.array(stored.fit.theta), len(levels))
+        mean = float(np.median(data.y))
         return Belief.build(
-            problem, encoding, standard, data, reached, autoregressive(kappa), h, eta2, float(np.median(data.y)), record
+            problem, encoding, stored.fit.standard, data, reached, autoregressive(kappa), h, eta2, mean, learned
         )
 
     def _why(
@@ -129,10 +148,7 @@ class MFSKO:
     ) -> dict[str, Any]:
         weight = beta(len(history.chosen) + 1, len(problem.space), float(np.sum(1.0 / belief.h[0])))
         level = {"level": levels.index(z) + 1} if z in levels else {}
-        why = explain(belief, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei", **level)
-        if belief.record is not None:
-            why |= {"refit": True, "fits": belief.record}
-        return why
+        return explain(belief, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei", **level)
 
 
 def _sentence(levels: list[Point], z: Point) -> str:
@@ -145,6 +161,24 @@ def _sentence(levels: list[Point], z: Point) -> str:
 
 
 # The model --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LevelsFit:
+    """What a refit of the joint model learned, as it is stored in `why["fits"]`."""
+
+    fit: Fit
+    levels: tuple[tuple[Any, ...], ...]
+    """The values of every fidelity of the list."""
+
+    @classmethod
+    def of_json(cls, stored: Mapping[str, Any]) -> LevelsFit:
+        return cls(Fit.of_json({**stored, "count": 0}), tuple(tuple(values) for values in stored["levels"]))
+
+    def to_json(self) -> dict[str, Any]:
+        described = self.fit.to_json()
+        del described["count"]  # every refit makes the same starts
+        return {**described, "levels": [list(values) for values in self.levels]}
 
 
 def autoregressive(kappa: FloatArray) -> FloatArray:  # (M,) -> (T, M, M)
@@ -204,55 +238,51 @@ def log_likelihood(
 
 
 def _fit(
-    known: History,
-    levels: list[Point],
+    dataset: Dataset,
+    levels: tuple[tuple[Any, ...], ...],
     level: NDArray[np.int_],
     encoding: Encoding,
-    previous: FloatArray | None,
+    previous: LevelsFit | None,
     rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Learn hyper-parameters; the record is stored with the trial and is all that later models need."""
-    M = len(levels)
-    scores = known.scores(encoding.problem.direction)
+) -> LevelsFit:
+    """Learn hyper-parameters; what is returned is stored with the trial and is all that later models need."""
+    M, scores = len(levels), dataset.scores
     standard = standardise(scores)
-    data = collect(encoding, known, standard)
-    prior = _prior(encoding.prior(informative=False), M)
-    starts = [prior.mean if previous is None else previous, prior.draw(rng), prior.draw(rng)]
+    data = dataset.encoded(encoding, standard)
+    prior = Prior.of(_blocks(encoding, M), informative=False)
+    starts = [
+        prior.mean if previous is None else np.array(previous.fit.theta),
+        prior.draw(rng),
+        prior.draw(rng),
+    ]
     theta = prior.mean  # as in `Surrogate.fit`
     if not is_flat(scores):
         theta = fit_theta(
             lambda theta: log_likelihood(theta, encoding, data, level[: len(data.y)], M), prior=prior, starts=starts
         )
-    return {
-        "theta": theta.tolist(),
-        "levels": [list(z.values()) for z in levels],
-        "location": standard.location,
-        "scale": standard.scale,
-        "results": len(known.finished),
-        "iteration": len(known.chosen),
-        **({"flat": True} if is_flat(scores) else {}),
-    }
-
-
-def _prior(one: Prior, M: int) -> Prior:
-    """Return the box and the starting point of all levels from those of one GP; it has no opinion inside the box."""
-
-    def spread(values: FloatArray, of_differences: float) -> FloatArray:
-        kappa, h, eta2 = values[0], values[1:-1], values[-1]
-        return np.array([kappa, *[of_differences] * (M - 1), *np.tile(h, M), eta2])
-
-    smallest = math.log(_SMALLEST_DIFFERENCE)
-    return Prior(
-        spread(one.mean, math.log(0.1)),
-        spread(one.deviation, math.inf),
-        spread(one.low, smallest),
-        spread(one.high, float(one.high[0])),
+    fit = Fit(
+        tuple(theta.tolist()),
+        standard.location,
+        standard.scale,
+        results=len(scores),
+        iteration=dataset.iterations,
+        count=0,
+        is_flat=is_flat(scores),
     )
+    return LevelsFit(fit, levels)
+
+
+def _blocks(encoding: Encoding, M: int) -> list[Block]:
+    """Return the hyper-parameters of all levels in the order of theta: those of one GP, and of M - 1 differences."""
+    of_one = {block.name: block for block in encoding.blocks}
+    kappa0, h = of_one["kappa0"], of_one["h_x"]
+    difference = replace(kappa0, name="differences", size=M - 1, mean=math.log(0.1), low=math.log(_SMALLEST_DIFFERENCE))
+    return [kappa0, difference, replace(h, size=M * h.size), of_one["eta2"]]
 
 
 def _known(
     problem: Problem,
-    known: History,
+    dataset: Dataset,
     levels: list[Point],
     level: NDArray[np.int_],
     encoding: Encoding,
@@ -263,13 +293,13 @@ def _known(
     if "terms" in hyperparameters:
         B, h = _checked_terms(problem, hyperparameters["terms"], len(levels))
     else:
-        model = Surrogate.paper().known(problem, known, hyperparameters)
+        model = Surrogate.paper().known(Dataset.of(problem, History()), hyperparameters)
         Z = problem.fidelity.to_unit(levels)
         features = np.hstack([np.zeros((len(levels), model.encoding.x_width)), model.encoding.z_features(Z)])
         B = model.kappa0 * model.encoding.kernel.value(model.h, features, features)[None]
         h = model.h[None, :d]
     standard = Standardisation(0.0, 1.0)
-    data = collect(encoding, known, standard)
+    data = dataset.encoded(encoding, standard)
     mean = sign(problem.direction) * float(hyperparameters["mean"])
     return Belief.build(problem, encoding, standard, data, level, B, h, eta2, mean, None)
 
@@ -310,9 +340,8 @@ class Belief:
     m: float
     factor: Factor  # of their covariance
     alpha: FloatArray  # (n,), zero for the pending points
-    record: dict[str, Any] | None
-    """What a refit for this very belief learned."""
-    fit: None = None
+    fit: LevelsFit | None
+    """What a refit for this very belief learned; None if an earlier one served."""
 
     @classmethod
     def build(
@@ -326,7 +355,7 @@ class Belief:
         h: FloatArray,
         eta2: float,
         m: float,
-        record: dict[str, Any] | None,
+        fit: LevelsFit | None,
     ) -> Belief:
         """Condition on the results, then on the mean at what is pending, which leaves all means as they are.
 
@@ -345,7 +374,7 @@ class Belief:
         alpha = np.concatenate([factor.solve(data.y[order[:n]] - m), np.zeros(len(data.pending))])
         if len(data.pending):
             factor = factor.extended(K[:n, n:], K[n:, n:] + jitter * np.eye(len(data.pending)))
-        return cls(problem, encoding, standard, F, level, B, h, eta2 + jitter, m, factor, alpha, record)
+        return cls(problem, encoding, standard, F, level, B, h, eta2 + jitter, m, factor, alpha, fit)
 
     @cached_property
     def _terms(self) -> list[_Term]:
@@ -385,6 +414,9 @@ class Belief:
 
     def deviation_as_told(self, standardised: float) -> float:
         return finite(self.standard.scale * standardised)
+
+    def learned(self) -> dict[str, Any]:
+        return {} if self.fit is None else {"fits": self.fit.to_json()}
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return the GP of the target in the user's units, with the bandwidths of its first term, and all terms."""
@@ -443,7 +475,7 @@ class _Term:
 
 
 @dataclass(frozen=True)
-class Promise:
+class PromisedImprovement:
     """The logarithm of the acquisition of [H06] at the best level of every x: what the maximiser maximises."""
 
     belief: Belief

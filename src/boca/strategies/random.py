@@ -10,8 +10,8 @@ from boca.accounting.cost import costs
 from boca.domain.budget import Budget
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Suggestion
+from boca.search.candidates import STAND_IN
 from boca.search.initial_design import random_point
-from boca.strategies.base import STAND_IN
 
 
 @dataclass(frozen=True)
