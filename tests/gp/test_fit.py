@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
 from boca.gp import fit as gp_fit
-from boca.gp.fit import JITTER, Prior, Standardisation, log_likelihood, standardise, unpack
+from boca.gp.fit import JITTER, Standardisation, log_likelihood, standardise, unpack
+from boca.gp.parameters import Prior
 from boca.gp.kernels import BLOCK, Custom, Jump, Kernel, Radial, Trend
 from boca.gp.model import GP
 
@@ -119,7 +120,7 @@ def test_noise_that_rises_is_noise_on_the_diagonal(name):
     X, y = data(30)
     away, noise = X[:, 1], np.random.default_rng(2).random(30)
     theta = some_theta(KERNELS[name])
-    rising = log_likelihood(np.append(theta, 0.7), KERNELS[name], X, y, noise, mean=None, away=away)[0]
+    rising = log_likelihood(np.append(theta, 0.7), KERNELS[name], X, y, noise, mean=None, shapes=[away])[0]
     assert rising == pytest.approx(value_only(theta, name, X, y, noise + 0.7 * away, None), rel=1e-12)
 
 
@@ -127,7 +128,7 @@ def test_noise_that_rises_is_noise_on_the_diagonal(name):
 @pytest.mark.parametrize("n", [30, BLOCK + 1])
 def test_the_gradient_by_the_rise_is_that_of_finite_differences(name, n):
     X, y = data(n)
-    how = {"mean": None, "away": X[:, 1]}
+    how = {"mean": None, "shapes": [X[:, 1]]}
     theta = np.append(some_theta(KERNELS[name]), 0.4)
 
     def value(theta):

@@ -379,5 +379,5 @@ def test_the_columns_of_somebodys_own_kernel_have_no_distance():
     moved = X.copy()
     moved[:, 2] = 0.0
     np.testing.assert_array_equal(spread(KERNELS["custom"], H["custom"], moved, none(), 6), chosen)
-    only = Kernel((), KERNELS["custom"].custom)
+    only = Kernel((), KERNELS["custom"].factors)
     assert len(set(spread(only, np.empty(0), X, none(), 6).tolist())) == 6
