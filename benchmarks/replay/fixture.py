@@ -39,12 +39,14 @@ VARIANTS: tuple[dict[str, str], ...] = (
 
 
 def nudged(study: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Return the study with results that differ in the twelfth digit."""
+    """Return the study with results that differ in the twelfth digit; those that were equal stay so."""
     rng = np.random.default_rng(seed)
+    values = dict.fromkeys(t["value"] for t in study["trials"] if t["value"] is not None)
+    nudge = {value: value * (1.0 + _SIZE * float(rng.standard_normal())) for value in values}
     trials = [dict(trial) for trial in study["trials"]]
     for trial in trials:
         if trial["value"] is not None:
-            trial["value"] *= 1.0 + _SIZE * float(rng.standard_normal())
+            trial["value"] = nudge[trial["value"]]
     return study | {"trials": trials}
 
 
@@ -55,7 +57,9 @@ def kind(decision: Mapping[str, Any], study: Mapping[str, Any]) -> tuple[Any, ..
     use, rises, is_flat = fit.get("use", {}).get("kind"), "rise" in fit, "flat" in fit
     is_target = decision["z"] == NAMED[study["case"]].problem.target
     is_refit, runs = why.get("refit"), bool(why.get("pending"))
-    return why["phase"], why.get("acquisition"), is_target, is_refit, runs, "guard" in why, use, rises, is_flat
+    was_bought = "trial" in decision  # else it was not affordable, and the study is all but over
+    is_off = "guard" in why
+    return why["phase"], why.get("acquisition"), is_target, was_bought, is_refit, runs, is_off, use, rises, is_flat
 
 
 def deviation(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
