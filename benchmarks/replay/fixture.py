@@ -3,8 +3,8 @@
     python -m benchmarks.replay.fixture build/replay/studies --out tests/replay/studies.json.xz
 
 Another machine rounds otherwise, and where two points are almost equally good that decides between them.  So only
-decisions are kept that stay the same with other instructions of this processor and with results that differ in the
-twelfth digit.
+decisions are kept that stay the same with other instructions of this processor, with two threads, and with results that
+differ in the twelfth digit.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ STABLE = 1e-7  # relative, in x, z and why; the test allows a hundred times as m
 EACH = 6  # decisions of a case at most
 _SIZE = 1e-12  # of the change of results
 
-# Other kernels of the linear algebra, and NumPy without its vector instructions.
+# Other kernels of the linear algebra, NumPy without its vector instructions, and sums over two threads.
 VARIANTS: tuple[dict[str, str], ...] = (
     {"OPENBLAS_CORETYPE": "Nehalem"},
     {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"},
     {"OPENBLAS_CORETYPE": "Sandybridge", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"},
+    {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
     {"BOCA_REPLAY_NUDGE": "1"},
     {"BOCA_REPLAY_NUDGE": "2"},
 )
