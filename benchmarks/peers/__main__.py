@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.peers import compared, problems
-
 from boca.bench import records, runner
 
 SEEDS = 20

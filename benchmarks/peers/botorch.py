@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks.peers.versions import version
 
+from benchmarks.peers.versions import version
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem

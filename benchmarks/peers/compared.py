@@ -10,7 +10,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from benchmarks.peers.problems import SAME_AT_TARGET
-
 from boca import problems
 from boca.bench import methods
 from boca.bench.records import SHARES, Record, Runs, curve, regret, regrets

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from benchmarks.peers.loop import Memory
 from benchmarks.peers.versions import version
-
 from boca.domain.budget import Budget
 from boca.domain.problem import Problem
 from boca.domain.space import Choice, Float, Parameter, Point

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks.peers.loop import Memory
 from benchmarks.peers.versions import version
-
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem

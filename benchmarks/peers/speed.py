@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from benchmarks.overhead import Case, mean_over_a_run
-from benchmarks.peers.botorch import QMFKG, QLogNEI
 
 import boca
+from benchmarks.overhead import Case, mean_over_a_run
+from benchmarks.peers.botorch import QMFKG, QLogNEI
 
 
 def seconds(strategy: boca.Strategy, case: Case, trials: Sequence[boca.Trial], *, repeats: int) -> float:

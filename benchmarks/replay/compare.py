@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks.replay import adapter, recorded
 from benchmarks.replay.cases import NAMED, Case
 

@@ -7,10 +7,13 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from boca.recommendation import recommend
-from boca.storage import Lease, Memory
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 import boca
+from boca.recommendation import recommend
+from boca.storage import Lease, Memory, schema
+from boca.storage.owner import Owner
 from boca.strategies import Theorem
 
 # Strategies whose recommendation is compared: not MFSKO, whose own model shall give it from now on.
@@ -64,6 +67,28 @@ def study(case: Any) -> tuple[boca.Optimizer, Watched]:
 def lose(optimizer: boca.Optimizer, trial: boca.Trial) -> None:
     """Let the worker of a trial die, and the same driver begin another attempt."""
     optimizer.storage.again(replace(trial, overhead=trial.overhead + 0.5), Lease())
+
+
+def retaken(url: str, case: Any, name: str) -> None:
+    """Hand out a trial under a lease of a process elsewhere, and give it another attempt there."""
+    opened = boca.Optimizer(
+        case.problem, budget=case.budget, strategy=strategy(*case.strategy), seed=case.seed, storage=url, name=name
+    )
+    lease = Lease(owner=Owner("elsewhere/boot/process", 4321, "1"), driver="driver", seconds=60.0)
+    trial = opened.ask(lease=lease)
+    opened.storage.again(replace(trial, overhead=trial.overhead + 0.5), lease)
+    opened.storage.close()
+
+
+def definitions() -> dict[str, list[str]]:
+    """Return the statements that make the tables, by the name of the database that they are for."""
+    dialects = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}
+    found = {}
+    for name, dialect in dialects.items():
+        tables = schema.metadata.sorted_tables
+        made = [CreateTable(t) for t in tables] + [CreateIndex(i) for t in tables for i in t.indexes]
+        found[name] = [str(statement.compile(dialect=dialect)).strip() for statement in made]
+    return found
 
 
 def fields(trial: boca.Trial) -> dict[str, Any]:

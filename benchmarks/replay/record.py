@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.replay import COMMIT, pinned, recorded
-from benchmarks.replay.cases import CASES, NAMED, Case
 
 import boca
+from benchmarks.replay import COMMIT, pinned, recorded
+from benchmarks.replay.cases import CASES, NAMED, Case
 
 
 def record(case: Case) -> dict[str, Any]:
     """Play the script of a case and return the study as it is stored."""
     optimizer, watched = pinned.study(case)
-    _play(case, optimizer)
+    play(case, optimizer)
     history = optimizer.history
     study: dict[str, Any] = {"case": case.name, "commit": COMMIT, "versions": recorded.versions(), "seed": case.seed}
     study |= {"trials": [], "decisions": []}
@@ -59,7 +59,7 @@ def _check(study: dict[str, Any], watched: pinned.Watched) -> None:
             raise RuntimeError(f"{study['case']}: decision {decision['number']} is not stored as it was: {wrong}")
 
 
-def _play(case: Case, optimizer: boca.Optimizer) -> None:
+def play(case: Case, optimizer: boca.Optimizer) -> None:
     """Ask until all workers have a trial, tell one result, and so on until nothing is left or the steps are done."""
     script = np.random.default_rng([case.seed, 1])
     _bring(case, optimizer, case.imported, script)

@@ -11,9 +11,9 @@ from scipy.stats import multivariate_normal, norm
 
 from boca.gp import fit as gp_fit
 from boca.gp.fit import JITTER, Standardisation, log_likelihood, standardise, unpack
-from boca.gp.parameters import Prior
 from boca.gp.kernels import BLOCK, Custom, Jump, Kernel, Radial, Trend
 from boca.gp.model import GP
+from boca.gp.parameters import Prior
 
 KERNELS = {
     "se": Kernel((Radial("se", (0, 1, 2), (0, 1, 2)),)),
