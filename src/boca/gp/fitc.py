@@ -33,7 +33,7 @@ _COLUMNS = 1024  # results handled at a time: the (a, n) array is never whole
 
 
 def spread(kernel: Kernel, h: FloatArray, X: FloatArray, first: IntArray, count: int) -> IntArray:  # (count,)
-    """Return indices of the `first` rows of X and of those farthest from all that were taken before, in bandwidths."""
+    """Return indices of the `first` rows of X, then of those farthest from all taken before, in length scales."""
     scaled = np.hstack([r.scaled(h, X) for r in kernel.radial]) if kernel.radial else np.zeros((len(X), 1))
     square = np.einsum("ij,ij->i", scaled, scaled)
     chosen = list(first[:count]) or [0]

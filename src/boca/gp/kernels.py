@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from boca.gp.linalg import FloatArray
 from boca.gp.parameters import Block, strength
 
-BLOCK = 128  # rows of a block, where so many fit ...
-CACHED = 2**16  # ... with so many numbers in all: half a megabyte
+BLOCK = 128  # rows of a block at most
+CACHED = 2**16  # numbers of a block: half a megabyte stays in the processor's cache
 
 _STRONGEST = 20.0  # strength of a jump or a trend: exp(-20) is no correlation at all
 _STRENGTH_RATE = 2.0  # of the exponential prior on either: what nothing speaks for is exactly zero
@@ -64,7 +64,7 @@ def squared_distances(
 
 
 def weighted_squares(M: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, m), (n, D), (m, D) -> (D,)
-    """Return sum_rc M_rc (a_r - b_c)^2 in every column, from sums and one product: no (n, m) array a dimension."""
+    """Return sum_rc M_rc (a_r - b_c)^2 in every column, by sums and one product: no (n, m) array per dimension."""
     squares = M.sum(axis=1) @ (A * A) + M.sum(axis=0) @ (B * B)
     return np.asarray(squares - 2.0 * np.einsum("ij,ij->j", A, M @ B))
 
@@ -137,7 +137,7 @@ class Radial:
         return slice(first, first + count) if self.columns == tuple(range(first, first + count)) else list(self.columns)
 
     def scale(self, h: FloatArray) -> FloatArray:  # (columns,)
-        """Return the bandwidth of every column."""
+        """Return the length scale of every column."""
         return h[list(self.bandwidths)]
 
     def scaled(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n, columns)

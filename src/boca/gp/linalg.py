@@ -21,9 +21,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 LADDER = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean diagonal; the last makes any kernel matrix factor
 
-_MILD = 1e3  # spread: above, products with W lose digits that solves keep
-_ENOUGH = 0.25  # columns at once, as a share of n, from which on an inverse pays: computing it is as dear as a factor
-_LEAF = 64  # rows of a triangle that is inverted whole
+_PRODUCTS_SAFE_TO = 1e3  # spread: above it, products with W lose digits that solves keep
+_INVERSE_PAYS_FROM = 0.25  # columns at once, as a share of n: computing an inverse costs as much as a factor
+_INVERTED_WHOLE = 64  # rows of a triangle: smaller halves take longer
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Factor:
     @cached_property
     def W(self) -> FloatArray | None:  # noqa: N802
         """L^-1, computed when many columns first want it; None where K is too close to singular for products."""
-        return _inverse(self.L) if self.spread <= _MILD else None
+        return _inverse(self.L) if self.spread <= _PRODUCTS_SAFE_TO else None
 
     @cached_property
     def _single(self) -> NDArray[np.float32]:
@@ -83,7 +83,7 @@ class Factor:
 
         if B.dtype == np.float32:
             return np.asarray(strmm(1.0, self._single, B, lower=1, trans_a=transposed))
-        is_inverted = "W" in self.__dict__ or B.shape[1] >= _ENOUGH * len(self.L)
+        is_inverted = "W" in self.__dict__ or B.shape[1] >= _INVERSE_PAYS_FROM * len(self.L)
         if is_inverted and self.W is not None:
             return np.asarray(dtrmm(1.0, self.W, B, lower=1, trans_a=transposed))
         return np.asarray(dtrsm(1.0, self.L, B, lower=1, trans_a=transposed))
@@ -144,7 +144,7 @@ def _fill_inverse(W: FloatArray, L: FloatArray) -> None:  # (n, n), (n, n)
     from scipy.linalg.blas import dtrmm
     from scipy.linalg.lapack import dtrtri
 
-    if len(L) <= _LEAF:
+    if len(L) <= _INVERTED_WHOLE:
         W[...], _ = dtrtri(L, lower=1)
         return
     k = len(L) // 2

@@ -36,8 +36,8 @@ Chain: TypeAlias = Callable[[FloatArray | float, FloatArray], FloatArray]
 _SINGLE = float(np.finfo(np.float32).eps)
 _ROUNDED_MEAN = 2.0 * _SINGLE  # of the sum of |alpha k|: no more was ever seen ...
 _ROUNDED_VARIANCE = 4.0 * _SINGLE  # ... and of the prior variance times the spread of the factor
-_LARGE = 1e15  # its square, times what a sum has of them, is a number in single precision
-_KNOWN = 1e-4  # of eta2: the noise of values that were drawn; with none, two of them side by side would break a factor
+_LARGEST_SQUARABLE = 1e15  # largest magnitude whose squared sum still fits in single precision
+_DRAWN_NOISE = 1e-4  # of eta2: of values that were drawn; with none, two of them side by side would break a factor
 
 
 def gls_mean(factor: Factor, y: FloatArray) -> float:
@@ -74,7 +74,7 @@ class GP:
     ) -> GP:
         """Condition a prior on data; `m=None` estimates the mean by generalised least squares."""
         diagonal = np.full(len(y), eta2) if noise is None else eta2 + noise
-        level = kappa0 * float(np.mean(kernel.diagonal(h, X)))  # noise apart: a result that says nothing has 1e12
+        level = kappa0 * float(np.mean(kernel.diagonal(h, X)))  # without the noise: a result that says nothing has 1e12
         factor, jitter = linalg.factor(covariance(kernel, kappa0, h, X, diagonal), level=level)
         mean = gls_mean(factor, y) if m is None else m
         return cls(kernel, kappa0, h, eta2 + jitter, mean, X, factor, factor.solve(y - mean))
@@ -95,7 +95,7 @@ class GP:
         Draws differ in what f is at A, not in how well it is known.  In units of the factor they are `normal` itself.
         """
         n = len(self.X)
-        factor = self._extended(A, _KNOWN * self.eta2)
+        factor = self._extended(A, _DRAWN_NOISE * self.eta2)
         told = np.repeat(self.factor.rewhiten(self.alpha)[:, None], normal.shape[1], axis=1)
         values = self.posterior(A)[0][:, None] + np.tril(factor.L[n:, n:]) @ normal
         alpha = factor.unwhiten(np.vstack([told, normal]))
@@ -174,14 +174,14 @@ class Section:
         return self.gp.kappa0 * float(self.gp.kernel.diagonal(self.gp.h, anchor)[0])
 
     @cached_property
-    def _lifted(self) -> list[FloatArray]:  # (n, columns + 2) a radial factor
+    def _lifted(self) -> list[FloatArray]:  # (n, columns + 2) for each radial factor
         return [lifted(r.scaled(self.gp.h, self.gp.X)) for r in self._free_kernel.radial]
 
     @cached_property
-    def _scales(self) -> list[FloatArray]:  # (columns,) a radial factor
+    def _scales(self) -> list[FloatArray]:  # (columns,) for each radial factor
         return [r.scale(self.gp.h) for r in self._free_kernel.radial]
 
-    def _scaled(self, F: FloatArray) -> list[FloatArray]:  # (m, free) -> (m, columns) a radial factor
+    def _scaled(self, F: FloatArray) -> list[FloatArray]:  # (m, free) -> (m, columns) for each radial factor
         return [F[:, r.where] / scale for r, scale in zip(self._free_kernel.radial, self._scales, strict=True)]
 
     @cached_property
@@ -207,7 +207,7 @@ class Section:
     def at_most(
         self, F: FloatArray, leading: int
     ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> (m,) or (m, k), (m,)
-        """Return what mean and variance do not exceed, for a fraction of their price.
+        """Return upper bounds of mean and variance for a fraction of their cost.
 
         The variance is that given the `leading` observations alone, which is never below that given all: a factor holds
         those of its leading blocks.  Where K is far enough from singular, all is in single precision, and what rounding
@@ -226,7 +226,7 @@ class Section:
     def _fits_single(self) -> bool:
         """Whether all numbers are of a size that single precision knows, squares included."""
         largest = float(np.max(np.abs(self._weighted_alpha), initial=0.0))
-        return 1.0 / _LARGE < self.prior_variance < _LARGE and largest < _LARGE
+        return 1.0 / _LARGEST_SQUARABLE < self.prior_variance < _LARGEST_SQUARABLE and largest < _LARGEST_SQUARABLE
 
     def _told(
         self, F: FloatArray, factor: Factor, *, single: bool = False

@@ -88,7 +88,7 @@ class Encoding:
         p = len(self.problem.fidelity)
         z_width = len(self.target) - (self.is_extended and not self.fidelity_kernel)
         steps = F[:, self.x_width : self.x_width + z_width] - self.target[:z_width]
-        if self.fidelity_kernel:  # one column a parameter: another option is as far as can be
+        if self.fidelity_kernel:  # one column per parameter: another option is as far as can be
             options = [not parameter.is_ordered for parameter in self.problem.fidelity.values()]
             steps = np.where(options, steps != 0.0, steps)
         return np.asarray(np.sqrt(np.square(steps).sum(axis=1) / max(p, 1)))
@@ -147,7 +147,7 @@ class Encoding:
         star = self.problem.fidelity.columns(self.target[None, :])
         variance = float(self._call_kernel(star, star, (1,))[0])
         if not variance > 0:
-            raise InvalidInput(f"fidelity_kernel(z, z) must be positive; got {variance!r} at the target.")
+            raise InvalidInput(f"fidelity_kernel(z, z) is {variance!r} at the target; a variance must be positive.")
         return variance
 
     def _call_kernel(self, a: Mapping[str, Any], b: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
@@ -157,16 +157,16 @@ class Encoding:
         except KeyError as error:
             names = ", ".join(map(repr, self.problem.fidelity)) or "none, so leave fidelity_kernel out"
             raise InvalidInput(
-                f"fidelity_kernel(a, b) must use the names of fidelities; it raised {error!r}. "
+                f"fidelity_kernel(a, b) raised {error!r}; it must look up the names of fidelities. "
                 f"The fidelities are: {names}."
             ) from error
         except (TypeError, ValueError) as error:
             raise InvalidInput(
-                f"fidelity_kernel(a, b) must return covariances that broadcast to {shape}; it raised {error!r}. "
+                f"fidelity_kernel(a, b) raised {error!r}; it must return covariances that broadcast to {shape}. "
                 "Its arguments are mappings from name to NumPy arrays: use NumPy functions."
             ) from error
         if not np.all(np.isfinite(K)):
-            raise InvalidInput(f"fidelity_kernel(a, b) must return finite covariances; got {K!r}.")
+            raise InvalidInput(f"fidelity_kernel(a, b) returned {K!r}; covariances must be finite.")
         return K
 
     def check_fidelity_kernel(self) -> None:
@@ -175,17 +175,21 @@ class Encoding:
         own = self._named_variance(Z)
         if not np.all(own > 0):
             nowhere = self.problem.fidelity.from_unit(Z[int(np.argmin(own))])
-            raise InvalidInput(f"fidelity_kernel(z, z) must be positive; got {np.min(own):.3g} at z={nowhere!r}.")
+            raise InvalidInput(
+                f"fidelity_kernel(z, z) is {np.min(own):.3g} at z={nowhere!r}; a variance must be positive."
+            )
         some = np.vstack([Z[:: max(1, len(Z) // 64)], self.target])
         K = self._named_kernel(some, some)
         scale = float(np.max(np.abs(K)))
         if not np.allclose(K, K.T, atol=1e-8 * scale):
-            raise InvalidInput("fidelity_kernel(a, b) must be symmetric: the same for (b, a).")
+            raise InvalidInput(
+                "fidelity_kernel(a, b) differs from fidelity_kernel(b, a); a covariance must be symmetric."
+            )
         lowest = float(np.min(np.linalg.eigvalsh(K)))
         if lowest < -1e-6 * scale:
             raise InvalidInput(
-                f"fidelity_kernel(a, b) must be positive semi-definite; on the problem's fidelities it has the "
-                f"eigenvalue {lowest:.3g}."
+                f"fidelity_kernel(a, b) has the eigenvalue {lowest:.3g} on the problem's fidelities; a covariance must "
+                "be positive semi-definite."
             )
 
     @cached_property

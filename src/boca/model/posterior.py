@@ -2,7 +2,7 @@
 
 symbol   meaning
 d, p     parameters of the domain and of the fidelity space
-s        shrink: bandwidths h_x are divided by it
+s        shrink: the length scales h_x are divided by it
 mu, sigma  posterior mean and deviation of f = g(z*, .), in standardised units and so that more is better
 """
 
@@ -29,9 +29,9 @@ from boca.model.hyperparameters import as_told, finite
 EXACT = 1200  # results up to which the posterior is exact ...
 ACTIVE = 800  # ... and through how many it is approximated beyond
 UNBOUNDED = 64  # results up to which every candidate is valued
-LEADING = 128  # results that bound what a candidate may promise, where there are twice as many and more
-PROMISING = 256  # results among whose x the best is looked for, where there are more
-_NO_REACH = 1e-9  # bandwidth of a fidelity that is switched off: with it, results elsewhere say nothing of the target
+LEADING = 128  # results that bound what a candidate may promise, if there are twice as many or more
+PROMISING = 256  # results among whose x the best is looked for, if there are more
+_NO_REACH = 1e-9  # length scale of a fidelity that is switched off: results elsewhere then say nothing of the target
 
 
 class Posterior(Protocol):
@@ -75,7 +75,7 @@ class Model:
     shrink: float = 1.0
 
     def shrunk(self, s: float) -> Model:
-        """Return the model with the domain's bandwidths divided by s: the same data, less confidence between them."""
+        """Return the model with the domain's length scales divided by s: the same data, less sure between them."""
         if s == 1.0:
             return self
         h = self.h.copy()
@@ -123,7 +123,7 @@ class Model:
         return Section(self.gp, self.encoding.x_width, self.encoding.target)
 
     def drawn(self, U: FloatArray, normal: FloatArray) -> tuple[Section, FloatArray]:  # (a, d), (a, k)
-        """Return the posterior of f given draws of it at U, one a column of `normal`, and the draws (a, k)."""
+        """Return the posterior of f given draws of it at U, one per column of `normal`, and the draws (a, k)."""
         x = self.encoding.x_features(U)
         gp, values = self.gp.drawn(np.hstack([x, np.tile(self.encoding.target, (len(x), 1))]), normal)
         return Section(gp, self.encoding.x_width, self.encoding.target), values
@@ -163,7 +163,7 @@ class Model:
         return x[np.argsort(-self.means(x), kind="stable")]
 
     def rough_moments(self, U: FloatArray, exact: int) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mu, sigma (m,)
-        """Return mu and sigma, which may be too large except at so many points where f may be highest."""
+        """Return mu and sigma: exact at `exact` points where f may be highest, possibly too large elsewhere."""
         leading = leading_of(self.section)
         if leading is None:
             return self.moments(U)
@@ -174,7 +174,7 @@ class Model:
         return mean, sigma
 
     def diameter(self) -> float:
-        """Return the L1 diameter of the domain, each dimension divided by its bandwidth."""
+        """Return the L1 diameter of the domain, each dimension divided by its length scale."""
         return float(np.sum(1.0 / self.h[: len(self.problem.space)]))
 
     def value_as_told(self, standardised: float) -> float:

@@ -37,7 +37,7 @@ class Surrogate:
     mean: Literal["gls", "median"] = "gls"
     """Constant mean: generalised least squares weighs clustered results less than the median does."""
     priors: bool = True
-    """Maximum a posteriori: pure likelihood pins fidelity bandwidths at a bound in 85-100 % of runs."""
+    """Maximum a posteriori: pure likelihood pins the length scales of fidelities at a bound in 85-100 % of runs."""
     refit_every: int | None = None
     """Refit after so many iterations; None: after n/15 new results, at least 1 and at most 25."""
     starts: int = 1
@@ -57,7 +57,7 @@ class Surrogate:
         one_of(self.mean, ("gls", "median"), "mean")
         flags(self, "priors", "rising_noise")
         if self.guard is not None and not finite_number(self.guard, "guard") >= 0.0:
-            raise InvalidInput(f"guard must be a number of nats, at least 0, or None; got {self.guard!r}.")
+            raise InvalidInput(f"guard must be at least 0 nats, or None for no guard; got {self.guard!r}.")
         object.__setattr__(self, "starts", whole_number(self.starts, "starts"))
         if self.starts < 0:
             raise InvalidInput(f"starts must not be negative; got {self.starts!r}.")

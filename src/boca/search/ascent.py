@@ -24,11 +24,11 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 ROUNDS = 60
 _FIRST_STEP = 0.1  # of the cube, before any curvature is known
 _SUFFICIENT = 1e-4  # of the rise that the slope promises
-_SHORTEST = 1e-4  # share of a step; a start that needs less stands on a kink
+_SHORTEST_STEP = 1e-4  # as a share of the full step; a start that needs less stands on a kink
 _FLAT = 1e-6  # rise that is not worth a step
-_HOPELESS = 5.0  # a start that so many times its promised rise would not bring to the best is given up ...
-_TWIN = 0.02  # ... and one so near to the best that it climbs the same top ...
-_PATIENCE = 4  # ... after so many rounds
+_HOPE = 5.0  # times its promised rise: a start that even this would not bring to the best is given up
+_TWIN_DISTANCE = 0.02  # from the best start: one that is nearer climbs the same top, and is given up
+_ROUNDS_BEFORE_GIVING_UP = 4  # no start is given up earlier: the first slopes mislead
 
 
 def climb(
@@ -40,7 +40,7 @@ def climb(
     """
     k, d = starts.shape
     low, high = np.where(frozen, starts, 0.0), np.where(frozen, starts, 1.0)
-    reach = np.where(frozen, 0.0, _TWIN)
+    reach = np.where(frozen, 0.0, _TWIN_DISTANCE)
     x = starts.copy()
     value, gradient = value_and_gradient(x)
     steepest = float(np.max(np.abs(gradient), where=np.isfinite(gradient), initial=0.0))
@@ -69,10 +69,10 @@ def climb(
         p[on] = _step(H[on], g[on], x[on], low[on], high[on], is_new[on])
 
         slope = _dot(p[climbing], g[climbing])
-        is_done = (slope <= _FLAT) | (t[climbing] < _SHORTEST)
-        if round_ >= _PATIENCE:
+        is_done = (slope <= _FLAT) | (t[climbing] < _SHORTEST_STEP)
+        if round_ >= _ROUNDS_BEFORE_GIVING_UP:
             best = np.argmax(np.fmax(value, -np.inf))  # of numbers
-            is_done |= value[climbing] + _HOPELESS * slope < value[best]
+            is_done |= value[climbing] + _HOPE * slope < value[best]
             is_done |= (np.abs(x[climbing] - x[best]) <= reach).all(axis=1) & (climbing != best)
         climbing = climbing[~is_done]
     return x

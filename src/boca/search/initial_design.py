@@ -1,4 +1,4 @@
-"""The start: queries at random, and the best of them at the target, until a tenth of the capital is gone."""
+"""The initial design: random queries, then the best of them at the target, until a tenth of the budget is spent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from boca.accounting.cost import Costs, amount
 from boca.domain.budget import Budget
 from boca.domain.problem import Problem
-from boca.domain.space import Choice, FloatArray, Point
+from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, Suggestion, barred, best_of, occupied, point_key
 
 Design: TypeAlias = Literal["uniform", "sobol"]
@@ -21,9 +21,9 @@ Fidelities: TypeAlias = Literal["target", "uniform", "cheap"]
 target until half of the share is gone, which buys many points, and with the other half the best of these again at the
 target, which tells what they are worth.  A list instead means a random member of it."""
 
-AT_LEAST = 2
-_ATTEMPTS = 100
-_LISTABLE = 4096
+AT_LEAST = 2  # queries: a model of one result knows nothing of scales
+_ATTEMPTS = 100  # draws of a point that may be handed out, before all points are listed
+_LISTABLE = 4096  # points of a space that are listed if draws find none that is free
 
 
 def random_start(
@@ -38,7 +38,7 @@ def random_start(
 ) -> Suggestion | None:
     """Return the next query of the start, or None when it is over.
 
-    What was told, added or is out counts, so results that the user brings replace random ones.  The first query that
+    Results, imported results and running trials count, so imported results replace random ones.  The first query that
     would pass the share of the start ends it for good.  [K17, app. C.1]
     """
     if history.chosen:
@@ -70,22 +70,20 @@ def start_query(
     if design == "sobol":
         why["sobol"] = _sobol_seed(history, rng)
     if x is not None:
-        reason = (
-            f"{query}: the best of the points not yet run at the target, to learn there what cheap queries are worth."
-        )
+        reason = f"{query}: the best point not yet run at the target, to learn what cheap results are worth there."
         return Suggestion(x, z, {"reason": reason, **why})
     x, z = random_point(problem, history, rng, costs, z, sobol_seed=why.get("sobol"))
     where = "the target fidelity" if problem.is_target(z) else "a random fidelity"
     share = costs.of(z) / costs.target
     reason = (
-        f"{query}: a random point at {where} ({share:.3g} of the target's cost), to give the model something to learn "
-        "from."
+        f"{query}: a random point at {where} ({share:.3g} of the target's cost), so that the model has results to "
+        "learn from."
     )
     return Suggestion(x, z, {"reason": reason, **why})
 
 
 def _best_elsewhere(problem: Problem, history: History) -> Point | None:
-    """Return the x with the best result of those never tried at the target; None where there are not two of them."""
+    """Return the x with the best result of those never tried at the target; None unless there are two of them."""
     ruled_out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
     untried = [t for t in history.complete if point_key(t.x) not in ruled_out]
     best = best_of(untried, problem.direction)
@@ -102,7 +100,7 @@ def random_point(
     *,
     sobol_seed: int | None = None,
 ) -> tuple[Point, Point]:
-    """Draw x for this z; what is out already or has failed too often is not drawn as long as there is anything else."""
+    """Draw x for this z; what is running or has failed too often is not drawn while there is anything else."""
     taken, bad = occupied(history), barred(history)
     first = None
     for attempt in range(_ATTEMPTS):
@@ -115,7 +113,7 @@ def random_point(
             return x, z
         if first is None or point_key(first) in bad:
             first = x
-    if problem.space.size <= _LISTABLE:  # a small space, nearly all of it out: look at every point
+    if problem.space.size <= _LISTABLE:  # a small space, nearly all of it running: look at every point
         everything = [problem.space.from_unit(u) for u in rng.permutation(problem.space.points())]
         for fidelity in [z, *by_preference(problem, costs)]:
             for x in everything:
@@ -125,9 +123,9 @@ def random_point(
 
 
 def by_preference(problem: Problem, costs: Costs) -> list[Point]:
-    """Return all fidelities in the order in which they may stand in for another: the target, cheaper ones, dearer."""
-    dearer = costs.grid > costs.target
-    order = np.lexsort((costs.grid, dearer))
+    """Return all fidelities in the order in which they may stand in for another: the target, cheaper, costlier."""
+    is_beyond = costs.grid > costs.target
+    order = np.lexsort((costs.grid, is_beyond))
     return [dict(problem.target), *(dict(problem.grid[0][i]) for i in order)]
 
 
@@ -153,7 +151,7 @@ def _draw_z(
 
 
 def _uniform_z(problem: Problem, rng: np.random.Generator, costs: Costs) -> Point:
-    """Draw any fidelity that costs no more than the target: what lies beyond it is nobody's question."""
+    """Draw any fidelity that costs no more than the target: what lies beyond it answers no question."""
     for _ in range(_ATTEMPTS):
         z = _unit_to_z(problem, rng.random(len(problem.fidelity)))
         if costs.of(z) <= costs.target:
@@ -162,7 +160,7 @@ def _uniform_z(problem: Problem, rng: np.random.Generator, costs: Costs) -> Poin
 
 
 def _is_choice(problem: Problem) -> list[bool]:
-    return [isinstance(parameter, Choice) for parameter in problem.fidelity.values()]
+    return [not parameter.is_ordered for parameter in problem.fidelity.values()]
 
 
 def _unit_to_z(problem: Problem, u: FloatArray) -> Point:

@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from boca.domain.space import Choice, Float, FloatArray, Space
+from boca.domain.space import FloatArray, Space
 from boca.search.ascent import climb
 from boca.search.direct import minimise
 
@@ -27,7 +27,7 @@ NEIGHBOURS = 256  # perturbations of the anchors: with the above, 1,024 candidat
 STARTS = 8
 EACH = STARTS // 2  # from all over the space, and from the neighbourhood of the anchors
 SCREENED = 64  # candidates whose values are computed at a time, the highest bounds first
-ENUMERABLE = 1024  # a space with at most so many points is searched completely
+ENUMERABLE = 1024  # points: a smaller space is searched completely
 DIRECT_EVALUATIONS = 6000
 DIRECT_COMBINATIONS = 64
 
@@ -66,7 +66,7 @@ def sobol(
 def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors: FloatArray) -> FloatArray:
     """Maximise by DIRECT, once for every combination of choices; with too many of those, by `sobol`."""
     choice = _is_choice(space)
-    options = [parameter.to_unit(parameter.choices) for parameter in space.values() if isinstance(parameter, Choice)]
+    options = [parameter.to_unit(parameter.options) for parameter in space.values() if parameter.options]
     combinations = list(itertools.islice(itertools.product(*options), DIRECT_COMBINATIONS + 1))
     if len(combinations) > DIRECT_COMBINATIONS or choice.all():
         return sobol(objective, space, rng, anchors)
@@ -87,7 +87,7 @@ MAXIMIZERS: Mapping[str, Callable[[Objective, Space, np.random.Generator, FloatA
 
 
 def _is_choice(space: Space) -> BoolArray:
-    return np.array([isinstance(parameter, Choice) for parameter in space.values()])
+    return np.array([not parameter.is_ordered for parameter in space.values()])
 
 
 def _ranked(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m, d), (m,)
@@ -173,7 +173,7 @@ def _to_lattice(objective: Objective, space: Space, U: FloatArray) -> FloatArray
         sides = [parameter.around(u[j]) for j, parameter in enumerate(parameters)]
         rounded.extend(itertools.islice(itertools.product(*sides), 64))
     snapped = _ranked(objective, space.snap(np.vstack([np.array(rounded), U])))[0][: len(U)]
-    discrete = np.array([not isinstance(parameter, Float) for parameter in parameters])
+    discrete = np.array([parameter.levels is not None for parameter in parameters])
     if not discrete.all():
         snapped = _refine(objective, snapped, frozen=discrete)
     best = _ranked(objective, snapped)[0][0]
@@ -183,7 +183,7 @@ def _to_lattice(objective: Objective, space: Space, U: FloatArray) -> FloatArray
 def _climbed(objective: Objective, space: Space, best: FloatArray, *, fixed: BoolArray) -> FloatArray:  # (d,) -> (d,)
     """Go to the best point one discrete step away, as long as there is a better one; `fixed` coordinates stay."""
     parameters = list(space.values())
-    discrete = np.array([not isinstance(parameter, Float) for parameter in parameters])
+    discrete = np.array([parameter.levels is not None for parameter in parameters])
     for _ in range(32):
         steps = [(j, side) for j, q in enumerate(parameters) if not fixed[j] for side in q.adjacent(best[j])]
         neighbours = np.tile(best, (len(steps) + 1, 1))

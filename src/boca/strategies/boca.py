@@ -47,8 +47,8 @@ _MOSTLY_AT_TARGET = 0.75  # share of iterations from which on improvement would 
 _MAXIMA = 10  # values of the maximum over which information about it is averaged
 _MAXIMA_POINTS = 256  # all over the space, from which these are drawn
 _MAXIMA_EXACT = 64  # of these, the highest, whose deviations are exact also with many results
-_INCUMBENTS = 16  # x at the target, the best by their means, at which f is drawn ...
-_INCUMBENT_DRAWS = 16  # ... so many times
+_INCUMBENTS = 16  # x at the target, the best by their means, at which f is drawn
+_INCUMBENT_DRAWS = 16  # of f at these
 
 
 @dataclass(frozen=True)
@@ -82,19 +82,19 @@ class Boca:
     """Half of the start buys many points at z = u^2 below the target, the other half the best of them again at it, from
     which the model learns early what the cheap ones are worth."""
     max_shrink: float = 4.0
-    """Decide with bandwidths divided by s = max_shrink^U: a bandwidth too long for one region makes UCB and EI agree
-    on one spot for ever (16 of 247 runs on Currin); shrinking cures it (0 of 203)."""
+    """Decide with length scales divided by s = max_shrink^U: one that is too long for a region makes UCB and EI agree
+    on the same spot in every iteration (16 of 247 runs on Currin); shrinking cures it (0 of 203)."""
     first_c: float = 0.25
     """A smaller first threshold keeps the early queries cheap."""
     information_per_cost: bool = True
-    """Take z only if it tells as much about f(x) for its money as the target does."""
+    """Take z only if it tells at least as much about f(x) per cost as the target does."""
     aims: tuple[Aim, ...] = ("ucb", "max_value")
     """What x is chosen by, in turn.  With many variables or little noise, bounds explore for long: every other
     iteration asks instead where a query tells most about the value of the maximum."""
     target_turns: tuple[Turn, ...] = ("log_ei", "aim", "log_noisy_ei", "ucb_alone")
     """What chooses x at the target, in turn.  Bounds explore, improvement exploits: every other target query maximises
     log EI in the unshrunk model.  Every other of these counts from draws of f where it was queried, not from the best
-    mean: with noise, a point beside the best one looks like an improvement over it for ever, since what errs at one
+    mean: with noise, a point beside the best one always looks like an improvement over it, since what errs at one
     errs at both.  Every fourth query has the highest bound by the results at the target alone: if cheaper ones make a
     good region look bad, nothing else goes there to find out (17 of 120 runs ended far below the maximum, now 1)."""
     reserve_last: bool = True
@@ -189,7 +189,7 @@ class Boca:
         *,
         reserve: float | None = None,
     ) -> bool:
-        """Whether buying z would leave too little for one more target query, where there was enough for one.
+        """Whether running z would leave too little for one more target query, if there was enough for one.
 
         The reserve is pessimistic where costs are learned; not so in the start, which is cheap and teaches them.
         """

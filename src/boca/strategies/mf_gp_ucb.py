@@ -62,7 +62,9 @@ class MFGPUCB:
         instance_of(self.surrogate, Surrogate, "surrogate")
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
         if self.surrogate.fidelity_kernel is not None:
-            raise InvalidInput("MFGPUCB has a model a fidelity, independent of the others: no fidelity_kernel applies.")
+            raise InvalidInput(
+                "MFGPUCB has an independent model for each fidelity, so surrogate.fidelity_kernel must be None."
+            )
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
@@ -150,7 +152,7 @@ class _Decision:
     # The models -------------------------------------------------------------------------------------------------
 
     def _models(self) -> list[Model]:
-        """Return a GP a level; one with fewer than three results borrows the hyper-parameters of the target."""
+        """Return a GP for each level; one with fewer than three results borrows the hyper-parameters of the target."""
         given, surrogate = self.strategy.hyperparameters, self.strategy.surrogate
         domain = _domain(self.problem)
         datasets = [Dataset.of(domain, self._at(z)) for z in self.levels]
@@ -265,8 +267,8 @@ class _Decision:
             if abs(trial.value - below["mean"]) > allowed and place not in tried | taken and place[0] not in bad:
                 u = self.problem.space.to_unit([trial.x])[0]
                 reason = (
-                    f"A check of query {trial.number}, whose value was not what the next cheaper fidelity promised: "
-                    "the same point there."
+                    f"A check of trial {trial.number}, whose value the next cheaper fidelity had not predicted: the "
+                    "same point there."
                 )
                 why = self._why(u, below["z"], reason=reason) | {"checks": trial.number}
                 return Suggestion(dict(trial.x), dict(below["z"]), why)
@@ -305,9 +307,7 @@ class _Decision:
         if M == 1:
             return "The highest upper confidence bound."
         if m == M - 1:
-            return (
-                "The target fidelity: where the bound is highest, every cheaper one of the list is known well enough."
-            )
+            return "The target fidelity: every cheaper one of the list is known well enough where the bound is highest."
         return f"Fidelity {m + 1} of {M}, the cheapest of the list that is still uncertain where the bound is highest."
 
 

@@ -5,14 +5,14 @@
     symbol      shape         meaning
     m                         level: 0 is the cheapest fidelity of the list, M - 1 the target
     f_m(x)                    g at level m; f_0 and the differences f_m - f_{m-1} are independent GPs
-    kappa, h    (M,), (M, d)  scales and bandwidths of f_0 and of the differences
+    kappa, h    (M,), (M, d)  scales and length scales of f_0 and of the differences
     B           (T, M, M)     covariance of the levels in each of T terms of the kernel
     F, level    (n, D), (n,)  features of the queried x, and the level of each
     k           (q, n)        covariance of f_m at q points with the results; V is the same whitened, L^-1 k
     eta2                      variance of the noise
     x**                       effective best solution: the queried x of largest mean minus deviation at the target
 
-The kernel is a sum, cov(f_a(x), f_b(x')) = sum_t B_t[a, b] exp(-|x - x'|^2 / 2) with |.| in bandwidths h_t.  For the
+The kernel is a sum, cov(f_a(x), f_b(x')) = sum_t B_t[a, b] exp(-|x - x'|^2 / 2) with |.| in length scales h_t.  For the
 autoregressive model B_t[a, b] = kappa_t where both levels reach t, and 0 elsewhere.  A GP that is known has one term.
 """
 
@@ -59,7 +59,7 @@ _UNCORRELATED = 1e-12  # posterior correlations at and below zero: no reason to 
 
 @dataclass(frozen=True)
 class MFSKO:
-    """Query the point and the fidelity with the largest expected improvement, discounted, for the money."""
+    """Query the point and the fidelity with the largest discounted expected improvement per cost."""
 
     fidelities: Sequence[Mapping[str, Any]] | None = None
     """The list; the target joins it.  By default a third and two thirds of the way to the target."""
@@ -315,7 +315,8 @@ def _checked_terms(problem: Problem, terms: Any, M: int) -> tuple[FloatArray, Fl
     fits = B.shape == (len(h), M, M) and h.shape == (len(B), d)
     if not (fits and np.isfinite(B).all() and np.isfinite(h).all() and (h > 0.0).all() and _are_covariances(B)):
         raise InvalidInput(
-            f"hyperparameters['terms'] must have a covariance of the {M} levels and {d} bandwidths each; got {terms!r}."
+            f"hyperparameters['terms'] must each have a covariance of the {M} levels and {d} length scales; "
+            f"got {terms!r}."
         )
     return B, h
 
@@ -419,7 +420,7 @@ class Belief:
         return {} if self.fit is None else {"fits": self.fit.to_json()}
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Return the GP of the target in the user's units, with the bandwidths of its first term, and all terms."""
+        """Return the GP of the target in the user's units, with the length scales of its first term, and all terms."""
         scale = self.standard.scale
         terms = [
             {"levels": [[finite(b * scale * scale) for b in row] for row in B.tolist()], "h_x": h.tolist()}
