@@ -282,7 +282,7 @@ def test_a_trial_that_a_driver_has_is_left_alone(folder):
         0,
         "Trial 0 is left alone: a driver has it.\n1 trial will be tried at the next run.\n",
     )
-    assert opt.retake(lease) == opt.retake(Lease()) == []
+    assert opt.take_over(lease) == opt.take_over(Lease()) == []
     assert opt.tell(mine, 1.0).attempt == 0
 
 

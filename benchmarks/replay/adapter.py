@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import boca
-from boca.accounting.ledger import Books
+from boca.accounting.ledger import Ledger
 from boca.strategies import Theorem
 from boca.study.recommendation import recommend
 
@@ -60,7 +60,7 @@ def suggest(
 def budget(problem: boca.Problem, past: boca.History, capital: Any) -> dict[str, float]:
     """Return total, start, spent and reserved after this history, as today's accounts have them."""
     given = boca.Optimizer(problem, budget=capital, strategy=boca.RandomSearch(), seed=0).capital
-    return asdict(Books(problem, past, given).budget)
+    return asdict(Ledger(problem, past, given).budget)
 
 
 def recommendation(problem: boca.Problem, past: boca.History, chooser: Any) -> dict[str, Any] | None:

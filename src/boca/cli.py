@@ -31,7 +31,7 @@ from boca.render import advice, point
 from boca.study import spec, trial_io
 from boca.study.storage import Snapshot
 from boca.study.storage.location import location
-from boca.study.storage.reader import Damaged, Reader, Stored, refuse_to_replace
+from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace
 from boca.study.storage.sql import Database
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -261,7 +261,7 @@ def retry(
         failed, out = _untried(now, chosen), [trial for trial in chosen if trial.state == "running"]
         for trial in failed:
             study.enqueue(trial.x, trial.z)
-        held = [trial for trial in out if not study.abandon(trial)]
+        held = [trial for trial in out if not study.hand_back(trial)]
     count = len(failed) + len(out) - len(held)
     for trial in held:
         print(f"Trial {trial.number} is left alone: a driver has it.")
@@ -274,21 +274,21 @@ def retry(
         print("Nothing is left to try: no trial failed.")
 
 
-def _print_what_is_affordable(study: Stored, history: History, again: Sequence[Trial]) -> None:
+def _print_what_is_affordable(study: StoredStudy, history: History, again: Sequence[Trial]) -> None:
     """Say so where the budget does not buy so many new trials and that can be known, as their cost was declared."""
-    from boca.accounting.ledger import Books
+    from boca.accounting.ledger import Ledger
 
-    books = Books(study.problem, history, spec.capital_of(study.spec))
-    if not books.is_exact or not math.isfinite(books.total):
+    ledger = Ledger(study.problem, history, spec.limit_of(study.spec))
+    if not ledger.is_exact or not math.isfinite(ledger.total):
         return
-    left, bought = books.left + 1e-12 * books.total, 0
+    left, bought = ledger.left + 1e-12 * ledger.total, 0
     for trial in again:
         if trial.cost <= left:
             left, bought = left - trial.cost, bought + 1
     if bought < len(again):
         print(
-            f"But the budget buys {bought} of the {len(again)} that failed: {max(books.left, 0.0):.6g} of "
-            f"{books.total:.6g} is left. Give a wider one, and boca run --allow-change."
+            f"But the budget buys {bought} of the {len(again)} that failed: {max(ledger.left, 0.0):.6g} of "
+            f"{ledger.total:.6g} is left. Give a wider one, and boca run --allow-change."
         )
 
 
@@ -328,7 +328,7 @@ def delete(
     print(f"Deleted {name!r}.")
 
 
-def _look(url: str, name: str) -> Stored:
+def _look(url: str, name: str) -> StoredStudy:
     """Read a study; nothing is made or changed."""
     with closing(Reader(url)) as reader:
         return reader.study(name)
@@ -341,7 +341,7 @@ def _open(url: str) -> Database:
         return Database(reader.url)
 
 
-def _summary(study: Stored | Damaged) -> dict[str, Any]:
+def _summary(study: StoredStudy | Damaged) -> dict[str, Any]:
     """Return a study as a line of the table; one that is damaged has its name, and what is wrong with it."""
     if isinstance(study, Damaged):
         return {"name": study.name, **dict.fromkeys(_COLUMNS[1:]), "broken": str(study)}

@@ -1,5 +1,8 @@
 """What `executor=` may be besides a number, and the interface of an engine, to be imported from here."""
 
-from boca.execution.executors import Engine, Outcome, Slots
+from boca.execution.executors import Engine, Outcome, Workers
 
-__all__ = ["Engine", "Outcome", "Slots"]
+Slots = Workers
+"""The name until 0.1: programs that use it go on working."""
+
+__all__ = ["Engine", "Outcome", "Slots", "Workers"]

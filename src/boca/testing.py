@@ -100,10 +100,12 @@ CASES: tuple[Case, ...] = (
 """Floats, ints, logs and choices; none, one and two fidelities, discrete and unordered ones; both directions."""
 
 
-Check: TypeAlias = Callable[[Strategy, Case], None]
+StrategyCheck: TypeAlias = Callable[[Strategy, Case], None]
 
 
-def check_strategy(strategy: Strategy, *, cases: Sequence[Case] = CASES, checks: Sequence[Check] | None = None) -> None:
+def check_strategy(
+    strategy: Strategy, *, cases: Sequence[Case] = CASES, checks: Sequence[StrategyCheck] | None = None
+) -> None:
     """Run the checks, all of them by default, on every case; the first that fails raises AssertionError."""
     for check in CHECKS if checks is None else checks:
         for case in cases:
@@ -166,19 +168,19 @@ def check_budget_is_kept(strategy: Strategy, case: Case) -> None:
         _assert_exists(_suggest(strategy, case, _known(case, 4), budget), case)
     if not case.problem.has_declared_cost:
         return
-    capital = 2.5
-    optimizer = Optimizer(case.problem, budget=targets(capital), strategy=strategy, seed=3)
+    enough = 2.5
+    optimizer = Optimizer(case.problem, budget=targets(enough), strategy=strategy, seed=3)
     for _ in range(_ENDLESS):
         trial = _ask(optimizer, case)
         out = math.fsum(case.problem.cost(t.z) for t in optimizer.history)
-        assert out <= capital * unit * (1.0 + 1e-9), _said(
-            case, f"{len(optimizer.history)} trials cost {out!r}, and the budget is {capital * unit!r}"
+        assert out <= enough * unit * (1.0 + 1e-9), _said(
+            case, f"{len(optimizer.history)} trials cost {out!r}, and the budget is {enough * unit!r}"
         )
         if trial is None and not optimizer.running:
             return
         if trial is None or len(optimizer.running) == 2:
             _tell(optimizer, optimizer.running[0], case)
-    raise AssertionError(_said(case, f"{_ENDLESS} steps and no end of a budget of {capital} targets"))
+    raise AssertionError(_said(case, f"{_ENDLESS} steps and no end of a budget of {enough} targets"))
 
 
 def check_trials_out_differ(strategy: Strategy, case: Case) -> None:
@@ -241,7 +243,7 @@ def check_seeds_decide(strategy: Strategy, case: Case) -> None:
     assert len(set(studies)) > 1, _said(case, f"seeds 0, 1 and 2 gave the same study:\n{studies[0]}")
 
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[StrategyCheck, ...] = (
     check_points_exist,
     check_target_is_exact,
     check_reasons_are_given,

@@ -31,7 +31,7 @@ def timeless(directory: Path) -> list[dict[str, Any]]:
 
 def test_capital_is_in_cost_units_or_in_seconds(toy: Any) -> None:
     assert runner.capital(problems.get("gp-smooth")) == pytest.approx(30 * 6.2)
-    assert runner.capital(toy.make(0, budget=boca.domain.budget.Capital(7.0, "cost"))) == 7.0
+    assert runner.capital(toy.make(0, budget=boca.domain.budget.Limit(7.0, "cost"))) == 7.0
     assert runner.capital(toy.make(0, budget=boca.seconds(7.0))) == 7.0
 
 

@@ -12,7 +12,7 @@ import pytest
 import boca
 from boca.dashboard import advice
 from boca.dashboard.advice import Advice, Adviser, advise
-from boca.dashboard.watch import Watched
+from boca.dashboard.watch import WatchedStudy
 from dashboard.conftest import begin, run
 
 KNOWN = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.3, 1.0], "h_z": [1.0, 1.0]}
@@ -121,7 +121,7 @@ def test_it_comes_from_a_process_of_its_own(url, page_of):
     study = run(begin(url), 4)
     page = page_of(url)
     shown = page.watcher.world.studies["bowl"]
-    assert isinstance(shown, Watched)
+    assert isinstance(shown, WatchedStudy)
     found = Adviser(page.watcher)._in_a_process(shown)
     assert found.words is None
     assert found.told == shown.told

@@ -11,7 +11,7 @@ from importlib import resources
 import pytest
 
 from boca import Float, Problem, Space, targets
-from boca.dashboard import guard
+from boca.dashboard import access
 from boca.domain.errors import InvalidInput
 from boca.study.storage import Lease
 from boca.study.storage.sql import Database
@@ -215,7 +215,7 @@ def test_the_age_of_a_running_trial_is_counted_from_when_it_was_handed_out(study
     page = page_of(url)  # its server begins now
     (row,) = page.study()["running"]
     assert 999 < row["age"] < 1001
-    study.storage.again(trial, lease)
+    study.storage.retry(trial, lease)
     page.look()
     (row,) = page.study()["running"]
     assert (row["attempt"], row["age"]) == (1, 0)
@@ -317,9 +317,9 @@ def test_a_request_under_another_name_is_refused(resting, host):
 
 
 def test_names_of_an_address():
-    assert guard.names_of("127.0.0.1", "127.0.0.1") == NAMES
-    assert guard.names_of("box.lan", "192.168.0.7") == {"box.lan", "192.168.0.7"}
-    assert guard.names_of("0.0.0.0", "0.0.0.0") is None
+    assert access.names_of("127.0.0.1", "127.0.0.1") == NAMES
+    assert access.names_of("box.lan", "192.168.0.7") == {"box.lan", "192.168.0.7"}
+    assert access.names_of("0.0.0.0", "0.0.0.0") is None
 
 
 def test_an_address_that_is_all_addresses_answers_numbers_and_its_own_name(resting, page_of):
@@ -387,16 +387,16 @@ def test_a_browser_brings_its_token_once_and_keeps_a_cookie(locked):
 @pytest.mark.parametrize("token", ["", "short", "x" * 15, "with spaces in the middle", "ümlaut" * 5, "line\nbreak" * 3])
 def test_a_token_that_can_be_guessed_or_not_be_sent_is_refused(token):
     with pytest.raises(InvalidInput, match="16 printable ASCII characters"):
-        guard.check_token(token, "127.0.0.1")
+        access.check_token(token, "127.0.0.1")
 
 
 def test_an_address_that_others_reach_needs_a_token():
     for address in ("0.0.0.0", "192.168.0.7", "::"):
         with pytest.raises(InvalidInput, match="--token"):
-            guard.check_token(None, address)
-        guard.check_token(TOKEN, address)
-    guard.check_token(None, "127.0.0.1")
-    guard.check_token(None, "::1")
+            access.check_token(None, address)
+        access.check_token(TOKEN, address)
+    access.check_token(None, "127.0.0.1")
+    access.check_token(None, "::1")
 
 
 @pytest.mark.parametrize(

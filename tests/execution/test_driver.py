@@ -123,8 +123,8 @@ def test_attempts_that_died_teach_nothing_of_what_an_evaluation_takes():
     outcomes = [died(1000.0), died(1000.0), took(10.0)]
     opt = study(budget=seconds(1e6))
     drive(opt, Scripted(lambda x, z: outcomes.pop(0)), lambda *_: True, max_retries=2)
-    books = opt._books(opt.history)
-    assert books.target == pytest.approx(10.0, rel=0.5)
+    ledger = opt._ledger(opt.history)
+    assert ledger.target == pytest.approx(10.0, rel=0.5)
 
 
 def test_attempts_that_died_are_free_where_the_cost_is_declared():

@@ -7,7 +7,7 @@ import pytest
 
 from boca.gp.fitc import _COLUMNS, compressed, spread
 from boca.gp.kernels import Custom, Jump, Kernel, Radial, Trend
-from boca.gp.model import GP, Section
+from boca.gp.model import GP, PosteriorSlice
 
 ROOT_HALF = 0.5**0.5
 NUMERIC = Kernel((Radial("matern52", (0, 1), (0, 1)), Radial("se", (2,), (2,))))
@@ -223,11 +223,11 @@ def test_pending_points_keep_the_mean_and_lower_the_variance_as_a_result_there_w
     X, y = data(name, 150)
     active, A, P = np.arange(0, 150, 5), queries(name), queries(name, 3, seed=5)
     before = compressed(KERNELS[name], X, y, active, **told(name))
-    after = before.imagine(P)
+    after = before.fantasize(P)
     np.testing.assert_array_equal(after.posterior(A)[0], before.posterior(A)[0])
     variance, expected = after.posterior(A)[1], before.posterior(A)[1]
     for p in P:  # one after the other: each takes away cov^2 / (var + eta2)
-        one_more = before.imagine(p[None, :])
+        one_more = before.fantasize(p[None, :])
         _, with_p, own = before.covariance_with(A, p)
         np.testing.assert_allclose(
             one_more.posterior(A)[1], before.posterior(A)[1] - with_p**2 / (own + ETA2), rtol=1e-7, atol=1e-10
@@ -240,9 +240,9 @@ def test_pending_points_keep_the_mean_and_lower_the_variance_as_a_result_there_w
 @pytest.mark.parametrize("name", ["product", "custom", "choice", "jump and trend"])
 def test_a_section_of_it_has_the_moments_and_the_gradients_of_the_whole(name):
     X, y = data(name, 150)
-    gp = compressed(KERNELS[name], X, y, np.arange(0, 150, 5), **told(name)).imagine(queries(name, 2, seed=6))
+    gp = compressed(KERNELS[name], X, y, np.arange(0, 150, 5), **told(name)).fantasize(queries(name, 2, seed=6))
     held = np.array({"choice": [0.0, ROOT_HALF, 0.0], "jump and trend": [1.0, 1.0]}.get(name, [0.85]))
-    piece, F = Section(gp, 2, held), np.random.default_rng(7).random((20, 2))
+    piece, F = PosteriorSlice(gp, 2, held), np.random.default_rng(7).random((20, 2))
     np.testing.assert_allclose(
         piece.moments(F), gp.posterior(np.hstack([F, np.tile(held, (20, 1))])), rtol=1e-8, atol=1e-10
     )

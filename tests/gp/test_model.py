@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from boca.gp.kernels import BLOCK, Custom, Kernel, Radial
-from boca.gp.model import GP, Section, gls_mean
+from boca.gp.model import GP, PosteriorSlice, gls_mean
 
 KERNELS = {
     "se": Kernel((Radial("se", (0, 1, 2), (0, 1, 2)),)),
@@ -118,7 +118,7 @@ def test_given_its_draws_a_process_is_one_that_has_observed_them(name):
     X, y = data(30)
     A, B = queries(5, seed=5), queries(12, seed=6)
     gp, values = build(name, X, y).drawn(A, np.random.default_rng(7).standard_normal((5, 4)))
-    section = Section(gp, 3, np.empty(0)) if name in ("se", "matern52") else None
+    section = PosteriorSlice(gp, 3, np.empty(0)) if name in ("se", "matern52") else None
     for k in range(4):
         told = ByInverse(name, np.vstack([X, A]), diagonal=np.repeat([ETA2, 1e-4 * ETA2], [30, 5]))
         mean = told.mean(B, np.concatenate([y, values[:, k]]), M)
@@ -281,11 +281,13 @@ def test_imagining_keeps_the_mean_and_gives_the_variance_of_having_observed(name
     X, y = data(30)
     P, A = queries(m, seed=6), queries(25)
     gp = build(name, X, y)
-    imagined = gp.imagine(P)
-    np.testing.assert_array_equal(imagined.posterior(A)[0], gp.posterior(A)[0])
+    fantasized = gp.fantasize(P)
+    np.testing.assert_array_equal(fantasized.posterior(A)[0], gp.posterior(A)[0])
     reference = ByInverse(name, np.vstack([X, P]))
-    np.testing.assert_allclose(imagined.posterior(A)[1], np.diagonal(reference.covariance(A, A)), rtol=1e-8, atol=1e-11)
-    assert np.all(imagined.posterior(A)[1] <= gp.posterior(A)[1] * (1.0 + 1e-12))
+    np.testing.assert_allclose(
+        fantasized.posterior(A)[1], np.diagonal(reference.covariance(A, A)), rtol=1e-8, atol=1e-11
+    )
+    assert np.all(fantasized.posterior(A)[1] <= gp.posterior(A)[1] * (1.0 + 1e-12))
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -293,10 +295,12 @@ def test_what_is_imagined_has_the_noise_that_is_said(name):
     X, y = data(30)
     P, A = queries(4, seed=6), queries(25)
     noise = np.array([0.0, 0.3, 1.0, 20.0])
-    imagined = build(name, X, y).imagine(P, noise)
+    fantasized = build(name, X, y).fantasize(P, noise)
     reference = ByInverse(name, np.vstack([X, P]), diagonal=ETA2 + np.concatenate([np.zeros(30), noise]))
-    np.testing.assert_allclose(imagined.posterior(A)[1], np.diagonal(reference.covariance(A, A)), rtol=1e-8, atol=1e-11)
-    np.testing.assert_array_equal(imagined.posterior(A)[0], build(name, X, y).posterior(A)[0])
+    np.testing.assert_allclose(
+        fantasized.posterior(A)[1], np.diagonal(reference.covariance(A, A)), rtol=1e-8, atol=1e-11
+    )
+    np.testing.assert_array_equal(fantasized.posterior(A)[0], build(name, X, y).posterior(A)[0])
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -305,7 +309,7 @@ def test_imagining_its_own_mean_is_what_it_does(name):
     P, A = queries(3, seed=6), queries(25)
     gp = build(name, X, y)
     observed = build(name, np.vstack([X, P]), np.concatenate([y, gp.posterior(P)[0]]))
-    np.testing.assert_allclose(gp.imagine(P).posterior(A), observed.posterior(A), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(gp.fantasize(P).posterior(A), observed.posterior(A), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -314,8 +318,8 @@ def test_the_rows_imagined_extend_the_factor_as_a_new_one_would(name, n):
     X, y = data(n)
     P = queries(3, seed=7)
     reference = ByInverse(name, np.vstack([X, P]))
-    imagined = build(name, X, y).imagine(P)
-    np.testing.assert_allclose(np.tril(imagined.factor.L), np.linalg.cholesky(reference.K), rtol=1e-7, atol=1e-10)
+    fantasized = build(name, X, y).fantasize(P)
+    np.testing.assert_allclose(np.tril(fantasized.factor.L), np.linalg.cholesky(reference.K), rtol=1e-7, atol=1e-10)
 
 
 def test_the_variance_at_an_imagined_point_is_what_noise_alone_leaves():
@@ -323,16 +327,16 @@ def test_the_variance_at_an_imagined_point_is_what_noise_alone_leaves():
     P = queries(1, seed=8)
     gp = build("product", X, y)
     before = gp.posterior(P)[1][0]
-    assert gp.imagine(P).posterior(P)[1][0] == pytest.approx(before * ETA2 / (before + ETA2), rel=1e-8)
+    assert gp.fantasize(P).posterior(P)[1][0] == pytest.approx(before * ETA2 / (before + ETA2), rel=1e-8)
 
 
 def test_imagining_nothing_changes_nothing_and_imagining_twice_is_imagining_both():
     X, y = data(20)
     P, A = queries(4, seed=9), queries(10)
     gp = build("product", X, y)
-    assert gp.imagine(np.empty((0, 3))) is gp
+    assert gp.fantasize(np.empty((0, 3))) is gp
     np.testing.assert_allclose(
-        gp.imagine(P[:1]).imagine(P[1:]).posterior(A), gp.imagine(P).posterior(A), rtol=1e-9, atol=1e-12
+        gp.fantasize(P[:1]).fantasize(P[1:]).posterior(A), gp.fantasize(P).posterior(A), rtol=1e-9, atol=1e-12
     )
 
 
@@ -341,13 +345,13 @@ def test_imagining_what_was_observed_without_noise_teaches_nothing_and_does_not_
     X, y = data(5)
     A = queries(10)
     gp = build(name, X, y, eta2=0.0)
-    again = gp.imagine(X[:2])
+    again = gp.fantasize(X[:2])
     np.testing.assert_allclose(again.posterior(A), gp.posterior(A), atol=1e-4)
 
 
 def test_imagining_the_only_observation_of_a_noiseless_process_again_does_not_fail():
     gp = build("se", np.full((1, 3), 0.5), np.array([1.0]), eta2=0.0)
-    mean, variance = gp.imagine(np.full((2, 3), 0.5)).posterior(np.array([[0.5, 0.5, 0.8]]))
+    mean, variance = gp.fantasize(np.full((2, 3), 0.5)).posterior(np.array([[0.5, 0.5, 0.8]]))
     expected = gp.posterior(np.array([[0.5, 0.5, 0.8]]))
     assert mean[0] == pytest.approx(expected[0][0], rel=1e-9)
     assert variance[0] == pytest.approx(expected[1][0], rel=1e-3)
@@ -361,7 +365,7 @@ SECTIONS = {"product": 2, "custom": 2, "se": 3, "matern52": 3}  # how many colum
 
 def section(name, gp, held=0.85):
     free = SECTIONS[name]
-    return Section(gp, free, np.full(3 - free, held))
+    return PosteriorSlice(gp, free, np.full(3 - free, held))
 
 
 def whole(name, F, held=0.85):
@@ -423,7 +427,7 @@ def test_what_single_precision_loses_is_added(profile, h, eta2):
     kernel = Kernel((Radial(profile, (0, 1, 2), (0, 1, 2)),))
     gp = GP.build(kernel, X, y, kappa0=2.0, h=np.full(3, h), eta2=eta2)
     F = np.vstack([rng.random((300, 3)), np.clip(X + 1e-3 * rng.standard_normal(X.shape), 0.0, 1.0), X])
-    piece = Section(gp, 3, np.empty(0))
+    piece = PosteriorSlice(gp, 3, np.empty(0))
     assert gp.factor.W is not None
     (mean, variance), (highest, widest) = piece.moments(F), piece.at_most(F, len(X))
     assert np.all(highest >= mean)
@@ -440,13 +444,15 @@ def test_bounds_are_in_double_precision_where_single_would_not_do(kappa0, eta2, 
     kernel = Kernel((Radial("matern52", (0, 1), (0, 1)),))
     gp = GP.build(kernel, X, y * np.sin(5.0 * X[:, 0]), kappa0=kappa0, h=np.ones(2), eta2=eta2)
     F = rng.random((40, 2))
-    np.testing.assert_array_equal(Section(gp, 2, np.empty(0)).at_most(F, 80), Section(gp, 2, np.empty(0)).moments(F))
+    np.testing.assert_array_equal(
+        PosteriorSlice(gp, 2, np.empty(0)).at_most(F, 80), PosteriorSlice(gp, 2, np.empty(0)).moments(F)
+    )
 
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_section_of_a_process_with_imagined_rows_sees_them(name):
     X, y = data(20)
-    gp = build(name, X, y).imagine(queries(3, seed=11))
+    gp = build(name, X, y).fantasize(queries(3, seed=11))
     F = np.random.default_rng(12).random((7, SECTIONS[name]))
     np.testing.assert_allclose(section(name, gp).moments(F), gp.posterior(whole(name, F)), rtol=1e-9, atol=1e-11)
 
@@ -509,7 +515,7 @@ def test_gradients_given_draws_are_their_finite_differences(name):
 
 
 def test_the_variance_is_level_at_the_only_observation():
-    piece = Section(build("matern52", np.full((1, 3), 0.5), np.array([1.0])), 3, np.empty(0))
+    piece = PosteriorSlice(build("matern52", np.full((1, 3), 0.5), np.array([1.0])), 3, np.empty(0))
     _, _, chain = piece.moments_and_chain(np.full((1, 3), 0.5))
     np.testing.assert_array_equal(chain(1.0, np.zeros(1)), np.zeros((1, 3)))
     np.testing.assert_array_equal(chain(0.0, np.ones(1)), np.zeros((1, 3)))

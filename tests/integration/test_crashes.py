@@ -132,7 +132,7 @@ def next_of_copies(place, case, directory):
             if part.exists():
                 shutil.copy(part, copy / part.name)
         opt = Optimizer(driver.PROBLEM, storage=f"sqlite:///{copy / file.name}", **driver.settings(*case))
-        taken = opt.retake(Lease(), max_retries=10**6)
+        taken = opt.take_over(Lease(), max_retries=10**6)
         trial = opt.ask()
         asked.append(([t.number for t in taken], trial and (trial.number, repr(trial.x), repr(trial.z), trial.why)))
         opt.storage.close()
@@ -220,7 +220,7 @@ def test_a_script_of_its_own_that_is_killed(tmp_path):
 # Workers and drivers --------------------------------------------------------------------------------------------------
 
 has_slots = pytest.mark.skipif(
-    not hasattr(boca.executors, "Slots"), reason="NOT TESTED HERE: there are no worker slots yet"
+    not hasattr(boca.executors, "Workers"), reason="NOT TESTED HERE: there are no worker slots yet"
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 import boca
-from boca.execution.executors import Slots
+from boca.execution.executors import Workers
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NOT TESTED HERE: limits of memory are Linux's")
 
@@ -78,7 +78,7 @@ def test_every_fault_has_its_state_and_its_words_and_the_worker_is_back_within_f
         budget=len(ORDER),
         strategy=InOrder(),
         seed=0,
-        executor=Slots(1, memory=2**30),
+        executor=Workers(1, memory=2**30),
         timeout=TIMEOUT,
         max_retries=0,
         storage=f"sqlite:///{tmp_path / 'study.db'}",

@@ -153,13 +153,13 @@ def test_a_result_that_comes_after_the_lease_is_taken_as_long_as_nobody_else_has
     slow = opened(database)
     trial = slow.ask(lease=Lease(seconds=-1.0))
     assert slow.tell(trial, 3.0).value == 3.0
-    assert opened(database).retake(Lease()) == []
+    assert opened(database).take_over(Lease()) == []
 
 
 def test_a_result_that_comes_after_somebody_else_has_the_trial_is_refused(database):
     slow, quick = opened(database), opened(database)
     trial = slow.ask(lease=Lease(seconds=-1.0))
-    (taken,) = quick.retake(Lease())
+    (taken,) = quick.take_over(Lease())
     assert (taken.number, taken.x, taken.z, taken.attempt) == (trial.number, trial.x, trial.z, 1)
     for late in (trial, trial.number):  # by its number too: who asked for it remembers which attempt it was
         with pytest.raises(InvalidTrial, match=r"attempt 1 comes too late for attempt 2.*opt\.add"):
@@ -173,7 +173,7 @@ def test_a_result_that_comes_after_somebody_else_has_the_trial_is_refused(databa
 
 def test_who_knows_nothing_of_attempts_tells_the_last_one(database):
     opened(database).ask(lease=Lease(seconds=-1.0))
-    opened(database).retake(Lease())
+    opened(database).take_over(Lease())
     assert opened(database).tell(0, 5.0).attempt == 1
 
 
@@ -190,7 +190,7 @@ def test_what_was_asked_by_hand_is_never_taken_over(database):
     process.join(60.0)
     assert process.exitcode == -signal.SIGKILL
     opt = opened(database)
-    assert opt.retake(Lease()) == []
+    assert opt.take_over(Lease()) == []
     assert not opt.storage.is_held_by_others(Lease())
     result = boca.maximize(
         driver.objective,

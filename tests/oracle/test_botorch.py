@@ -8,7 +8,7 @@ botorch = pytest.importorskip("botorch", reason="BoTorch is an optional oracle: 
 
 from boca.gp.fit import log_likelihood  # noqa: E402
 from boca.gp.kernels import Kernel, Radial  # noqa: E402
-from boca.gp.model import GP, Section  # noqa: E402
+from boca.gp.model import GP, PosteriorSlice  # noqa: E402
 from boca.search.acquisition import log_ei  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # BoTorch's own
@@ -97,7 +97,7 @@ def test_log_expected_improvement_and_its_gradient_are_botorchs():
     points = torch.tensor(A, requires_grad=True)
     value = LogExpectedImprovement(theirs, best_f=best)(points[:, None, :])
     value.sum().backward()
-    mean, variance, chain = Section(gp, D, np.empty(0)).moments_and_chain(A)
+    mean, variance, chain = PosteriorSlice(gp, D, np.empty(0)).moments_and_chain(A)
     sigma = np.sqrt(variance)
     ours, by_mu, by_sigma = log_ei(mean, sigma, best)
     gradient = chain(by_mu, by_sigma / (2 * sigma))

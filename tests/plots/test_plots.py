@@ -38,8 +38,8 @@ def height(x, z):
 def optimizer(space=SPACE, fidelity=FIDELITY, *, direction="maximize", budget=None, storage=None, **more):
     declared = cost if fidelity is FIDELITY else None
     problem = boca.Problem(space, fidelity, cost=declared, direction=direction)
-    capital = boca.targets(4) if budget is None else budget
-    return boca.Optimizer(problem, budget=capital, seed=2, storage=storage, name="hills", **more)
+    budget = boca.targets(4) if budget is None else budget
+    return boca.Optimizer(problem, budget=budget, seed=2, storage=storage, name="hills", **more)
 
 
 def turn(opt):
@@ -395,11 +395,11 @@ def test_parallel_coordinates_have_a_line_a_complete_trial(mixed):
 def test_a_stored_study_gives_the_same_pictures_without_its_code(mixed):
     url = mixed.storage._database.url.render_as_string()
     kept, live = plots.load(url, "hills"), study(mixed)
-    assert kept.books.spent == live.books.spent == mixed.spent
+    assert kept.ledger.spent == live.ledger.spent == mixed.spent
     assert kept.recommendation == live.recommendation
-    assert kept.books.target == live.books.target == cost({"N": 10000, "T": 1.0})
-    assert kept.books.budget == live.books.budget == mixed.budget
-    assert [kept.books.charge(t) for t in kept.history] == [live.books.charge(t) for t in live.history]
+    assert kept.ledger.target == live.ledger.target == cost({"N": 10000, "T": 1.0})
+    assert kept.ledger.budget == live.ledger.budget == mixed.budget
+    assert [kept.ledger.charge(t) for t in kept.history] == [live.ledger.charge(t) for t in live.history]
     for make in (data.progress, data.slices, data.map2d, data.information_gap, data.hyperparameters):
         a, b = make(kept), make(live)
         for part in ("spent", "best", "mean", "std", "xi", "bought", "signal"):
@@ -429,7 +429,7 @@ def test_a_covariance_of_fidelities_is_not_stored_so_there_is_no_model(tmp_path)
     assert "code" in data.slices(kept).words
     assert "code" in data.information_gap(kept).words
     assert kept.recommendation is None
-    assert isinstance(data.progress(kept), data.Progress) == (opt.best is not None)
+    assert isinstance(data.progress(kept), data.BestSoFar) == (opt.best is not None)
 
 
 def test_pictures_of_a_model_say_where_another_version_made_the_study(mixed):

@@ -71,7 +71,7 @@ def test_the_problems_are_there_in_the_order_of_the_paper():
 
 
 @pytest.mark.parametrize(
-    ("name", "d", "p", "capital", "noise_variance"),
+    ("name", "d", "p", "budget", "noise_variance"),
     [
         ("gp-smooth", 1, 1, 30, 0.05),
         ("gp-rough", 1, 1, 30, 0.05),
@@ -82,7 +82,7 @@ def test_the_problems_are_there_in_the_order_of_the_paper():
         ("branin", 2, 3, 50, 0.05),
     ],
 )
-def test_sizes_capital_and_noise(name, d, p, capital, noise_variance):
+def test_sizes_capital_and_noise(name, d, p, budget, noise_variance):
     bench = problems.get(name)
     assert bench.name == name
     assert bench.seed == 0
@@ -90,7 +90,7 @@ def test_sizes_capital_and_noise(name, d, p, capital, noise_variance):
     assert dict(bench.problem.fidelity) == {f"z{i}": Float(0.0, 1.0) for i in range(1, p + 1)}
     assert bench.problem.target == zs(*[1.0] * p)
     assert bench.problem.direction == "maximize"
-    assert bench.budget == targets(capital)
+    assert bench.budget == targets(budget)
     assert bench.noise_variance == noise_variance
 
 

@@ -20,8 +20,8 @@ from boca import Choice, Float, History, Int, Space, Trial, report
 from boca.cli import app
 from boca.domain.errors import InvalidInput
 from boca.plots import data
-from boca.plots.study import Study, study
-from boca.report import figures, page, words
+from boca.plots.study import StudyView, study
+from boca.report import figures, page, sentences
 
 EVIL = "</script><script>alert(1)</script>"
 NAMES = [EVIL, '<b>bold</b> &amp; "quotes" \'`${x}%{y}', "line\u2028break\u2029$", "w" * 300]
@@ -279,7 +279,7 @@ def test_a_study_of_another_version_has_a_report_that_says_so():
     from boca.study.spec import describe
 
     def seen(change):
-        described = describe(PROBLEM, boca.Boca(), seed=0, capital=None)
+        described = describe(PROBLEM, boca.Boca(), seed=0, limit=None)
         change(described["strategy"])
         return stored("s", described, History(healthy()))
 
@@ -287,10 +287,10 @@ def test_a_study_of_another_version_has_a_report_that_says_so():
         strategy["surrogate"] |= {"new_field": 1}
         strategy["another"] = 2
 
-    assert "which another version made: it is without new_field, which this" in words.warnings(seen(newer))[0]
+    assert "which another version made: it is without new_field, which this" in sentences.warnings(seen(newer))[0]
     assert "another" in Page(report.html(seen(newer))).sections["searched"]
     older = seen(lambda strategy: strategy["surrogate"].pop("guard"))
-    assert words.warnings(older) == [
+    assert sentences.warnings(older) == [
         "The model is not quite that of the study, which another version made: it is with this version's guard, which "
         "did not exist then."
     ]
@@ -298,13 +298,13 @@ def test_a_study_of_another_version_has_a_report_that_says_so():
     other = seen(lambda strategy: strategy["surrogate"].update(kernel="of tomorrow"))
     assert other.model is None
     assert "of tomorrow" in other.why_no_model
-    assert words.warnings(seen(lambda strategy: None)) == []
+    assert sentences.warnings(seen(lambda strategy: None)) == []
 
 
 def test_a_declared_cost_is_known_of_a_target_that_was_never_bought():
     trials = [made(k, z={"n": 1.0 + k}, cost=3.0 * (1.0 + k)) for k in range(6)]
     problem = boca.Problem(PROBLEM.space, PROBLEM.fidelity, cost=lambda z: 3.0 * z["n"])
-    assert words.costs(kept(of(trials, problem))) == (
+    assert sentences.costs(kept(of(trials, problem))) == (
         "6 queries cost 63. As many at the target alone would have cost 6 × 30 = 180, 2.86 times that."
     )
 
@@ -312,10 +312,10 @@ def test_a_declared_cost_is_known_of_a_target_that_was_never_bought():
 def test_a_learned_cost_says_about():
     trials = [made(k, z={"n": 1.0 + k}, cost=3.0 * (1.0 + k), seconds=3.0 * (1.0 + k)) for k in range(6)]
     seen = kept(of(trials, boca.Problem(PROBLEM.space, PROBLEM.fidelity)))
-    assert seen.books.target == pytest.approx(30.0, rel=0.1)
+    assert seen.ledger.target == pytest.approx(30.0, rel=0.1)
     assert (
-        f"6 queries cost 63 seconds. As many at the target alone would have cost about 6 × {seen.books.target:.6g}"
-        in (words.costs(seen))
+        f"6 queries cost 63 seconds. As many at the target alone would have cost about 6 × {seen.ledger.target:.6g}"
+        in (sentences.costs(seen))
     )
 
 
@@ -324,7 +324,7 @@ def test_seconds_are_called_seconds():
     opt = boca.Optimizer(problem, budget=boca.seconds(100), strategy=boca.RandomSearch(), seed=0)
     for _ in range(3):
         opt.tell(opt.ask(), 1.0, seconds=2.0)
-    said = words.costs(study(opt))
+    said = sentences.costs(study(opt))
     assert f"3 queries cost {opt.spent:.6g} seconds." in said
     assert "The budget was 100 seconds." in said
 
@@ -334,9 +334,9 @@ def test_without_fidelities_nothing_is_said_of_them():
         boca.Problem(Space(a=Float(0, 1))), budget=boca.targets(5), strategy=boca.RandomSearch(), seed=0
     )
     run(opt, 5, lambda t: t.x["a"])
-    said = words.costs(study(opt))
+    said = sentences.costs(study(opt))
     assert said == "5 queries cost 5. The budget was 5 queries at the target."
-    assert words.warnings(study(opt)) == []
+    assert sentences.warnings(study(opt)) == []
 
 
 def test_an_empty_study_has_a_report(tmp_path):
@@ -370,7 +370,7 @@ def made(number, *, z=None, h=(0.5, 1.0), n=None, **more):
 
 
 def of(trials, problem=PROBLEM):
-    return Study(problem, History(trials), boca.Boca())
+    return StudyView(problem, History(trials), boca.Boca())
 
 
 def kept(seen):
@@ -378,7 +378,7 @@ def kept(seen):
     from boca.plots.study import stored
     from boca.study.spec import describe
 
-    return stored("s", describe(seen.problem, seen.strategy, seed=0, capital=None), seen.history)
+    return stored("s", describe(seen.problem, seen.strategy, seed=0, limit=None), seen.history)
 
 
 def healthy():
@@ -386,7 +386,7 @@ def healthy():
 
 
 def test_a_healthy_study_has_no_warnings():
-    assert words.warnings(of(healthy())) == []
+    assert sentences.warnings(of(healthy())) == []
 
 
 @pytest.mark.parametrize(
@@ -431,7 +431,7 @@ def test_a_healthy_study_has_no_warnings():
     ],
 )
 def test_warnings_appear_exactly_when_they_should(trials, says):
-    found = words.warnings(of(trials))
+    found = sentences.warnings(of(trials))
     assert len(found) == len(says), found
     for warning, part in zip(found, says, strict=True):
         assert part in warning
@@ -445,7 +445,7 @@ def test_a_strength_of_zero_is_no_bandwidth():
         trials.append(replace(trial, why=trial.why | {"fit": fit}))
     seen = of(trials)
     assert seen.model.encoding.is_extended
-    assert words.warnings(seen) == []
+    assert sentences.warnings(seen) == []
 
 
 def test_what_the_optimiser_says_is_said_once():
@@ -453,7 +453,7 @@ def test_what_the_optimiser_says_is_said_once():
     opt = boca.Optimizer(problem, budget=boca.targets(3), strategy=boca.RandomSearch(), seed=0)
     opt.fail(opt.ask(), "it broke")
     assert report.warnings(opt) == list(opt.warnings)
-    assert sum("it broke" in warning for warning in words.warnings(study(opt))) == 1
+    assert sum("it broke" in warning for warning in sentences.warnings(study(opt))) == 1
 
 
 # The command ------------------------------------------------------------------------------------------------------

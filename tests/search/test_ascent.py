@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from boca.gp.kernels import Kernel, Radial
-from boca.gp.model import GP, Section
+from boca.gp.model import GP, PosteriorSlice
 from boca.search import acquisition
 from boca.search.ascent import ROUNDS, climb
 
@@ -327,7 +327,7 @@ def posterior(seed, d, formula, *, eta2):
     y = np.sin(X @ rng.uniform(1.0, 6.0, d)) + X[:, 0] ** 2
     h = np.exp(rng.normal(math.log(0.4 * math.sqrt(d)), 0.7, d))
     kernel = Kernel((Radial("matern52", tuple(range(d)), tuple(range(d))),))
-    section = Section(GP.build(kernel, X, y, kappa0=1.5, h=h, eta2=eta2), d, np.empty(0))
+    section = PosteriorSlice(GP.build(kernel, X, y, kappa0=1.5, h=h, eta2=eta2), d, np.empty(0))
     best = float(np.max(section.means(X)))
 
     def both(U):

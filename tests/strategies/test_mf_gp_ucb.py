@@ -21,7 +21,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.trial import History, Trial
 from boca.search.maximizer import MAXIMIZERS
 from boca.strategies.base import ladder
-from boca.strategies.mf_gp_ucb import lender, raised, widened
+from boca.strategies.mf_gp_ucb import donor_level, raised, widened
 
 # The oracle ---------------------------------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ def test_a_threshold_stays_a_number():
     ],
 )
 def test_the_target_lends_its_hyperparameters_if_it_has_three_results(counts, expected):
-    assert lender(counts) == expected
+    assert donor_level(counts) == expected
 
 
 # zeta and the thresholds at first -----------------------------------------------------------------------------------
@@ -662,7 +662,7 @@ def test_levels_with_fewer_than_three_results_borrow_and_the_others_have_their_o
             continue
         counts = Counter(name_of(t.z) for t in told)
         names = [name_of(z) for z in run.levels]
-        donor = names[lender([counts[name] for name in names])]
+        donor = names[donor_level([counts[name] for name in names])]
         records = asked.why["fits"]["levels"]
         assert list(records) == names
         for name in names:

@@ -30,7 +30,7 @@ from boca.model.posterior import Data
 from boca.model.surrogate import Surrogate
 from boca.search.maximizer import MAXIMIZERS
 from boca.strategies.base import ladder, on_levels
-from boca.strategies.mf_sko import Belief, Promise, autoregressive, log_likelihood, unpack
+from boca.strategies.mf_sko import LevelsPosterior, Promise, autoregressive, log_likelihood, unpack
 
 NUMBERS = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(-2.0, 2.0))
 MIXED = boca.Space(kind=boca.Choice(["u", "v", "w"]), b=boca.Float(-2.0, 2.0), n=boca.Int(0, 5))
@@ -123,7 +123,7 @@ def belief_of(s, *, m=0.0, pending=True):
     if not pending:
         data, level = replace(data, pending=data.pending[:0]), level[: len(s.y)]
     encoding = encoding_of(s.space)
-    return Belief.build(
+    return LevelsPosterior.build(
         encoding.problem,
         encoding,
         Standardisation(0.0, 1.0),
@@ -254,9 +254,9 @@ def test_what_is_out_takes_variance_away_and_leaves_every_mean(space, M):
 def test_with_one_level_the_model_is_an_ordinary_process(space):
     s = setting(space, 1)
     encoding, data = encoding_of(space), data_of(s)
-    gp = GP.build(encoding.kernel, data.X, s.y, kappa0=s.kappa[0], h=s.h[0], eta2=s.eta2, m=0.3, noise=s.noise).imagine(
-        data.pending
-    )
+    gp = GP.build(
+        encoding.kernel, data.X, s.y, kappa0=s.kappa[0], h=s.h[0], eta2=s.eta2, m=0.3, noise=s.noise
+    ).fantasize(data.pending)
     U = somewhere(space, 8)
     mean, variance = gp.posterior(encoding.x_features(U))
     mu, own, shared = belief_of(s, m=0.3).joint(U)
@@ -414,7 +414,7 @@ def test_a_level_that_has_nothing_in_common_with_the_target_is_not_asked():
     for shared in (0.0, -1.0):
         B = np.array([[[1.0, shared], [shared, 1.0]]])
         level = np.ones(len(s.y), dtype=int)
-        belief = Belief.build(
+        belief = LevelsPosterior.build(
             encoding.problem, encoding, Standardisation(0.0, 1.0), data_of(s), level, B, s.h, 0.03, 0.0, None
         )
         promise = Promise(belief, 0.4, np.array([1000.0, 1.0]))
@@ -468,9 +468,9 @@ def g(x, z):
     return 7.0 + math.sin(2.0 * x["x"]) + 0.3 * x["x"] * (x["kind"] == "u") + bias
 
 
-def play(problem, strategy, objective, *, trials=40, noise=None, capital=30):
+def play(problem, strategy, objective, *, trials=40, noise=None, budget=30):
     """Run a study: now and then three trials are out and told out of order, and one in thirteen fails."""
-    optimizer = boca.Optimizer(problem, budget=boca.targets(capital), strategy=strategy, seed=3)
+    optimizer = boca.Optimizer(problem, budget=boca.targets(budget), strategy=strategy, seed=3)
     out = []
     while len(optimizer.history) < trials and (trial := optimizer.ask()) is not None:
         out.append(trial)
@@ -836,7 +836,7 @@ def test_a_list_of_ten_fidelities_is_one_model_of_eleven_levels():
     problem = made()
     given = [{"z": i / 10} for i in range(10)]
     strategy = boca.MFSKO(maximizer="sobol", fidelities=given)
-    history = play(problem, strategy, g, trials=16, capital=40)
+    history = play(problem, strategy, g, trials=16, budget=40)
     run = Run(problem, history, [*given, {"z": 1.0}])
     *_, (trial, told, out) = decided(run)
     assert len(trial.why["hyperparameters"]["terms"]) == 11

@@ -16,11 +16,11 @@ from sqlalchemy.engine import make_url
 
 import boca
 from boca import Choice, Float, Int, Space
-from boca.domain.budget import Capital
+from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput
 from boca.model.surrogate import Surrogate
 from boca.strategies import Theorem
-from boca.studyfile import STRATEGIES, Powers, Study, load
+from boca.studyfile import STRATEGIES, Powers, StudyFile, load
 from boca.studyfile.command import Command
 
 EXAMPLE = """\
@@ -135,7 +135,7 @@ def test_the_example_says_what_it_seems_to_say(folder):
     assert problem.direction == "maximize"
     assert problem.has_declared_cost
     assert problem.cost({"N": 200, "T": 10}) == 2000.0
-    assert loaded.budget == Capital(30, "targets")
+    assert loaded.budget == Limit(30, "targets")
     assert loaded.strategy is None
     assert (loaded.seed, loaded.workers, loaded.timeout, loaded.max_retries) == (0, 2, None, 2)
     assert loaded.folder == folder
@@ -178,14 +178,14 @@ def test_every_setting_is_taken(folder):
 
 @pytest.mark.parametrize("unit", ["targets", "seconds", "cost"])
 def test_every_unit_of_a_budget_is_taken(folder, unit):
-    assert study(folder, {**SHORT, "budget": {unit: 1e6}}).budget == Capital(1e6, unit)
+    assert study(folder, {**SHORT, "budget": {unit: 1e6}}).budget == Limit(1e6, unit)
 
 
 def test_a_study_is_frozen_and_found_from_a_relative_path(folder, monkeypatch):
     study(folder, EXAMPLE)
     monkeypatch.chdir(folder)
     loaded = load("study.toml")
-    assert isinstance(loaded, Study)
+    assert isinstance(loaded, StudyFile)
     assert loaded.folder == folder
     assert loaded.storage == f"sqlite:///{folder}/study.db"
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -620,7 +620,7 @@ def test_whatever_stands_in_a_place_there_is_a_study_or_a_sentence(folder, place
     except InvalidInput as error:
         said = str(error)
     else:
-        assert isinstance(loaded, Study)
+        assert isinstance(loaded, StudyFile)
         return
     assert said.endswith(".")
     assert "\n" not in said

@@ -1,4 +1,4 @@
-"""The books: what the trials of a study have cost, and what may still be bought."""
+"""The ledger: what the trials of a study have cost, and what may still be bought."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from functools import cached_property
 from typing import Any, Literal
 
 from boca.accounting import cost as cost_models
-from boca.domain.budget import Budget, Capital
+from boca.domain.budget import Budget, Limit
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
 
-_START_SHARE = 0.1  # of the capital
+_START_SHARE = 0.1  # of the limit
 _ENDLESS_START = 1  # targets a dimension (and one) for the start of a study without a budget
 _BLIND = 32  # trials out at once while money is counted in seconds and none has been measured
 
 
 @dataclass(frozen=True)
-class Books:
-    """What a history has cost, and what may still be bought, under a capital in its own unit."""
+class Ledger:
+    """What a history has cost, and what may still be bought, under a limit in its own unit."""
 
     problem: Problem
     history: History
-    capital: Capital | None
-    first: Capital | None = None
+    limit: Limit | None
+    first: Limit | None = None
     """What the study was made with, where it is another now: the start is a share of that one for ever."""
 
     @cached_property
@@ -36,20 +36,20 @@ class Books:
     def seconds(self) -> cost_models.Seconds | None:
         return cost_models.seconds(self.problem, self.history)
 
-    # In the unit of the capital -----------------------------------------------------------------------------------
+    # In the unit of the limit -----------------------------------------------------------------------------------
 
     @property
     def unit(self) -> Literal["cost", "seconds", "targets"]:
         """What is counted: units of a declared cost, seconds, or shares of a target until one is measured."""
         if self.is_exact:
             return "cost"
-        has_no_seconds = self.capital is None or self.capital.unit == "targets"
+        has_no_seconds = self.limit is None or self.limit.unit == "targets"
         return "targets" if has_no_seconds and self.seconds is None else "seconds"
 
     @property
     def counts_seconds(self) -> bool:
         """Whether money is seconds whatever the cost is: those of evaluations and of choices."""
-        return self.capital is not None and self.capital.unit == "seconds"
+        return self.limit is not None and self.limit.unit == "seconds"
 
     @property
     def is_exact(self) -> bool:
@@ -81,15 +81,15 @@ class Books:
 
     @cached_property
     def total(self) -> float:
-        """What there is of the capital: in targets of a learned cost, at least one more until the first was run.
+        """What there is of the limit: in targets of a learned cost, at least one more until the first was run.
 
         Cheap results may have let a target look far cheaper than it is, and what is spent worth many of them.
         """
-        if self.capital is None:
+        if self.limit is None:
             return math.inf
-        total = self._worth(self.capital)
-        if self.capital.unit == "targets" and not self.is_exact and self._is_target_untried:
-            one_more = min(self.capital.amount, 1.0) * self.costs.target
+        total = self._worth(self.limit)
+        if self.limit.unit == "targets" and not self.is_exact and self._is_target_untried:
+            one_more = min(self.limit.amount, 1.0) * self.costs.target
             total = max(total, self.spent + (self.reserved or 0.0) + one_more)
         return total
 
@@ -97,8 +97,8 @@ class Books:
     def _is_target_untried(self) -> bool:
         return not any(self.problem.is_target(trial.z) for trial in self.history)
 
-    def _worth(self, capital: Capital) -> float:
-        return capital.amount * (self.costs.target if capital.unit == "targets" else 1.0)
+    def _worth(self, limit: Limit) -> float:
+        return limit.amount * (self.costs.target if limit.unit == "targets" else 1.0)
 
     @property
     def left(self) -> float:
@@ -114,7 +114,7 @@ class Books:
     @property
     def _is_unmeasured(self) -> bool:
         """Whether money is counted in seconds and no result has told yet how many a query takes."""
-        if self.is_exact or self.capital is None or self.capital.unit == "targets":
+        if self.is_exact or self.limit is None or self.limit.unit == "targets":
             return False
         return self.seconds is None
 
@@ -127,8 +127,8 @@ class Books:
     @cached_property
     def budget(self) -> Budget:
         """Return the money in cost units."""
-        first = self.first or self.capital
-        if self.capital is None:
+        first = self.first or self.limit
+        if self.limit is None:
             if first is None or first.unit == "seconds":
                 start = _ENDLESS_START * (len(self.problem.space) + 1) * self.costs.target
             else:
@@ -143,7 +143,7 @@ class Books:
 
     @property
     def _rate(self) -> float:
-        """Return what of the capital a cost unit is: of seconds, by a slow query at the target."""
+        """Return what of the limit a cost unit is: of seconds, by a slow query at the target."""
         if not self.counts_seconds:
             return 1.0
         assert self.seconds is not None
@@ -187,11 +187,11 @@ class Books:
 
         The first query at the target needs one chance in two: a study that ends without it has bought nothing.
         """
-        if self.capital is None:
+        if self.limit is None:
             return True
         if self._is_unmeasured:
             took = math.fsum(_took(t) for t in self.history.finished if not t.added)
-            return took < self.capital.amount and len(self.history.running) < _BLIND
+            return took < self.limit.amount and len(self.history.running) < _BLIND
         is_first = self.problem.is_target(z) and self._is_target_untried
         if self.counts_seconds:
             assert self.seconds is not None

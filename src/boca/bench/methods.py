@@ -22,7 +22,7 @@ from boca.problems import Benchmark
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
 
 Method: TypeAlias = Callable[[Benchmark, bool], Strategy]
-Problem: TypeAlias = Callable[[int], Benchmark]
+ProblemMaker: TypeAlias = Callable[[int], Benchmark]
 
 
 def _known(benchmark: Benchmark, learn: bool) -> Mapping[str, Any] | None:
@@ -68,7 +68,7 @@ def method(name: str) -> Method:
     return _as_method(name, _load(name))
 
 
-def problem(name: str) -> Problem:
+def problem(name: str) -> ProblemMaker:
     """Return the problem of this name or import path, as a function of the seed."""
     if name in problems.names():
         return lambda seed: _comparable(name, problems.get(name, seed=seed))

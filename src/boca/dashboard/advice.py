@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from boca.dashboard.watch import Watched, Watcher
+from boca.dashboard.watch import WatchedStudy, Watcher
 from boca.plots.study import stored
 from boca.study.storage.reader import Reader
 
@@ -38,7 +38,7 @@ class Advice:
 class Adviser:
     """A thread that has recommendations computed, one at a time, for the studies that somebody looks at."""
 
-    def __init__(self, watcher: Watcher, *, compute: Callable[[Watched], Advice] | None = None) -> None:
+    def __init__(self, watcher: Watcher, *, compute: Callable[[WatchedStudy], Advice] | None = None) -> None:
         self._watcher = watcher
         self._compute = compute or self._in_a_process
         self._wanted: dict[str, float] = {}  # name -> when somebody asked last
@@ -63,7 +63,7 @@ class Adviser:
         if self._thread is not None:
             self._thread.join(timeout=10)
 
-    def of(self, study: Watched) -> Advice | None:
+    def of(self, study: WatchedStudy) -> Advice | None:
         """Return what is known, at once, and note that somebody wants to know; None before the first time."""
         with self._wake:
             self._wanted[study.row.name] = time.monotonic()
@@ -71,7 +71,7 @@ class Adviser:
                 self._wake.notify_all()
             return self._known.get(study.key)
 
-    def _is_due(self, study: Watched) -> bool:
+    def _is_due(self, study: WatchedStudy) -> bool:
         return bool(study.history.complete) and self._tried.get(study.key, 0) < study.told
 
     def _run(self) -> None:
@@ -84,12 +84,12 @@ class Adviser:
             with self._wake:
                 self._rests_until = time.monotonic() + _REST * (time.monotonic() - began)
                 self._known[study.key] = advice
-                there = {s.key for s in self._watcher.world.studies.values() if isinstance(s, Watched)}
+                there = {s.key for s in self._watcher.world.studies.values() if isinstance(s, WatchedStudy)}
                 for of_study in (self._known, self._tried):
                     for key in of_study.keys() - there:
                         del of_study[key]
 
-    def _next(self) -> Watched | None:
+    def _next(self) -> WatchedStudy | None:
         """Wait for a study with a new result that somebody looks at; None when it is time to end."""
         with self._wake:
             while not self._stopped:
@@ -103,15 +103,15 @@ class Adviser:
                 self._wake.wait(timeout=max(rest, 0.05) if due else _INTEREST)
             return None
 
-    def _due(self) -> list[Watched]:
+    def _due(self) -> list[WatchedStudy]:
         """Return the studies to think about, the one that was asked for last first."""
         late = time.monotonic() - _INTEREST
         self._wanted = {name: when for name, when in self._wanted.items() if when > late}
         named = sorted(self._wanted, key=lambda name: -self._wanted[name])
         studies = (self._watcher.world.studies.get(name) for name in named)
-        return [study for study in studies if isinstance(study, Watched) and self._is_due(study)]
+        return [study for study in studies if isinstance(study, WatchedStudy) and self._is_due(study)]
 
-    def _in_a_process(self, study: Watched) -> Advice:
+    def _in_a_process(self, study: WatchedStudy) -> Advice:
         """Have it computed elsewhere; a process that takes too long is ended."""
         task = json.dumps({"url": self._watcher.reader.url, "name": study.row.name})
         quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -147,7 +147,7 @@ class Adviser:
 # In the process ---------------------------------------------------------------------------------------------------
 
 
-def advise(study: Watched) -> Advice:
+def advise(study: WatchedStudy) -> Advice:
     """Return the recommendation of a study."""
     if len(study.history.finished) > _MOST:
         return Advice(study.told, words=f"There are more than {_MOST} results, too many for a model beside a page.")
@@ -166,7 +166,7 @@ def main() -> None:
     watcher = Watcher(Reader(task["url"]), only=task["name"])
     watcher.look()
     study = watcher.world.studies.get(task["name"])
-    if isinstance(study, Watched):
+    if isinstance(study, WatchedStudy):
         advice = advise(study)
     else:
         advice = Advice(0, words=watcher.world.trouble or "The study is not there any more.")

@@ -26,9 +26,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from boca.dashboard import views
+from boca.dashboard.access import Guard
 from boca.dashboard.advice import Adviser
-from boca.dashboard.guard import Guard
-from boca.dashboard.watch import Broken, Watched, Watcher
+from boca.dashboard.watch import Broken, WatchedStudy, Watcher
 from boca.domain.errors import InvalidInput, StorageFailed
 
 _FILES = {
@@ -88,7 +88,7 @@ class _Api:
     def study(self, request: Request) -> Response:
         world = self._watcher.world
         shown = world.studies.get(request.query_params.get("name", ""))
-        if not isinstance(shown, Watched):
+        if not isinstance(shown, WatchedStudy):
             return self._missing(shown)
         since = _whole(request.query_params.get("since"))
         if request.query_params.get("key") != shown.key or since > shown.event:
@@ -100,7 +100,7 @@ class _Api:
 
     def trial(self, request: Request) -> Response:
         shown = self._watcher.world.studies.get(request.query_params.get("name", ""))
-        if not isinstance(shown, Watched):
+        if not isinstance(shown, WatchedStudy):
             return self._missing(shown)
         number = _whole(request.query_params.get("number"), otherwise=-1)
         if not 0 <= number < len(shown.history):

@@ -26,7 +26,7 @@ def serve(
     try:
         import uvicorn
 
-        from boca.dashboard import app, guard
+        from boca.dashboard import access, app
     except ModuleNotFoundError as error:
         raise InvalidInput(f"The live page needs {error.name}: pip install 'boca[dashboard]'.") from error
     from boca.dashboard.advice import Adviser
@@ -34,7 +34,7 @@ def serve(
 
     app.missing_files()
     family, address = _resolved(host, port)
-    guard.check_token(token, address)
+    access.check_token(token, address)
     reader = Reader(url)
     reader.read(lambda _: None)  # what is wrong with the storage is said here, not on a page
     with _listening(family, address, port) as listener:
@@ -44,7 +44,7 @@ def serve(
         page = app.create(
             watcher,
             Adviser(watcher),
-            names=guard.names_of(host, address),
+            names=access.names_of(host, address),
             token=token,
             cookie=f"boca_{bound}",  # cookies know no ports
         )

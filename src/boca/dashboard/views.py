@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from boca.dashboard import money
+from boca.dashboard import spending
 from boca.dashboard.advice import Advice
-from boca.dashboard.watch import Broken, Watched, World
+from boca.dashboard.watch import Broken, WatchedStudy, World
 from boca.domain.space import Choice, Int, Parameter, Point
 from boca.domain.trial import Trial
 
@@ -32,7 +32,7 @@ def listing(world: World, trouble: str | None, place: str) -> dict[str, Any]:
     }
 
 
-def _line(study: Watched | Broken) -> dict[str, Any]:
+def _line(study: WatchedStudy | Broken) -> dict[str, Any]:
     line: dict[str, Any] = {"name": study.row.name, "created": study.row.created}
     if isinstance(study, Broken):
         return line | {"broken": study.reason}
@@ -41,12 +41,12 @@ def _line(study: Watched | Broken) -> dict[str, Any]:
         **_counts(study),
         "best": None if study.best is None else study.best.value,
         "direction": study.problem.direction,
-        "spent": study.books.spent,
-        "total": money.finite(study.books.total),
+        "spent": study.ledger.spent,
+        "total": spending.finite(study.ledger.total),
     }
 
 
-def study(shown: Watched, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
+def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
     """Return a study with the trials that changed after an event."""
     problem, best = shown.problem, shown.best
     return {
@@ -61,18 +61,18 @@ def study(shown: Watched, advice: Advice | None, trouble: str | None, *, since: 
         "fidelities": _parameters(problem.fidelity),
         "target": list(problem.target.values()),
         "counts": _counts(shown),
-        "money": money.summary(shown.books),
+        "money": spending.summary(shown.ledger),
         "best": None if best is None else {"number": best.number, "value": best.value, "x": _values(best.x)},
         "advice": _advised(shown, advice),
         "running": [_running(shown, trial) for trial in shown.history.running[:_RUNNING]],
         "failures": [_row(t) for t in shown.history.finished if t.state == "failed"][: -_FAILURES - 1 : -1],
         "latest": [_row(trial) for trial in reversed(shown.history[-_LATEST:])],
         "trials": _columns(shown, since),
-        "repriced": money.repriced(shown.books),
+        "repriced": spending.repriced(shown.ledger),
     }
 
 
-def trial(shown: Watched, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
+def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
     """Return one trial with all its reasons and the end of what it printed."""
     output = heavy["output"]
     return {
@@ -89,7 +89,7 @@ def trial(shown: Watched, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _counts(study: Watched) -> dict[str, int]:
+def _counts(study: WatchedStudy) -> dict[str, int]:
     history = study.history
     complete, running = len(history.complete), len(history.running)
     failed = len(history) - complete - running
@@ -123,7 +123,7 @@ def _values(point: Point) -> list[Any]:
     return list(point.values())
 
 
-def _advised(shown: Watched, advice: Advice | None) -> dict[str, Any] | None:
+def _advised(shown: WatchedStudy, advice: Advice | None) -> dict[str, Any] | None:
     """Return the recommendation and whether results have come since; None before the first result."""
     if not shown.history.complete:
         return None
@@ -132,7 +132,7 @@ def _advised(shown: Watched, advice: Advice | None) -> dict[str, Any] | None:
     return {"is_current": advice.told >= shown.told, "point": advice.point, "words": advice.words}
 
 
-def _running(shown: Watched, trial: Trial) -> dict[str, Any]:
+def _running(shown: WatchedStudy, trial: Trial) -> dict[str, Any]:
     return _row(trial) | {
         "age": max(time.time() - shown.began[trial.number], 0.0),
         "is_overdue": trial.number in shown.overdue,
@@ -154,14 +154,14 @@ def _row(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _columns(shown: Watched, since: int) -> dict[str, Sequence[Any]]:
+def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
     changed = [t for t, event in zip(shown.history, shown.events, strict=True) if event > since]
     return {
         "number": [t.number for t in changed],
         "state": [t.state for t in changed],
         "value": [t.value for t in changed],
         "told": [t.told for t in changed],
-        "paid": [shown.books.charge(t) for t in changed],
+        "paid": [shown.ledger.charge(t) for t in changed],
         "at_target": [shown.problem.is_target(t.z) for t in changed],
         "z": _transposed((_values(t.z) for t in changed), len(shown.problem.fidelity)),
     }

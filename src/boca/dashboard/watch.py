@@ -12,13 +12,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from boca.accounting.ledger import Books
-from boca.domain.budget import Capital
+from boca.accounting.ledger import Ledger
+from boca.domain.budget import Limit
 from boca.domain.errors import StorageFailed
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
 from boca.study import spec as specs
-from boca.study.storage.reader import Damaged, Reader, Row, Stored, understood
+from boca.study.storage.reader import Damaged, Reader, Row, StoredStudy, understood
 
 log = logging.getLogger("boca")
 
@@ -27,13 +27,13 @@ EVERY = 0.5  # seconds between two looks: with a page that asks every second, ne
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedStudy:
     """A study as it was read last."""
 
     row: Row
     spec: Mapping[str, Any]
     problem: Problem
-    capital: Capital | None
+    limit: Limit | None
     history: History = field(default_factory=History)
     events: tuple[int, ...] = ()  # of the last change to each trial
     event: int = 0
@@ -54,8 +54,8 @@ class Watched:
         return max((t.told or 0 for t in self.history), default=0)
 
     @cached_property
-    def books(self) -> Books:
-        return Books(self.problem, self.history, self.capital)
+    def ledger(self) -> Ledger:
+        return Ledger(self.problem, self.history, self.limit)
 
     @cached_property
     def best(self) -> Trial | None:
@@ -75,7 +75,7 @@ class Broken:
 class World:
     """All studies at one moment, or rather at the last one at which the database could be read."""
 
-    studies: Mapping[str, Watched | Broken] = field(default_factory=dict)  # by name
+    studies: Mapping[str, WatchedStudy | Broken] = field(default_factory=dict)  # by name
     trouble: str | None = None
     version: int = 0
 
@@ -133,7 +133,7 @@ class Watcher:
         self._versions += 1
         return self._versions
 
-    def _studies(self, connection: sa.Connection) -> dict[str, Watched | Broken]:
+    def _studies(self, connection: sa.Connection) -> dict[str, WatchedStudy | Broken]:
         queues = self.reader.queues(connection)
         return {
             row.name: self._study(connection, row, queues.get(row.id, 0))
@@ -141,30 +141,30 @@ class Watcher:
             if self._only in (None, row.name)
         }
 
-    def _study(self, connection: sa.Connection, row: Row, queued: int) -> Watched | Broken:
+    def _study(self, connection: sa.Connection, row: Row, queued: int) -> WatchedStudy | Broken:
         known = self.world.studies.get(row.name)
         if isinstance(known, Broken) and known.row == row:
             return known
         try:
             with understood(row.name):
-                if not isinstance(known, Watched) or known.row.key != row.key:
+                if not isinstance(known, WatchedStudy) or known.row.key != row.key:
                     known = self._begun(row)
                 elif row.event < known.event:  # a backup was put back: what it does not have is gone
                     known = replace(self._begun(row), restored=known.restored + 1)
                 elif known.row.spec != row.spec:  # a wider budget
                     new = self._begun(row)
                     known = replace(
-                        known, row=row, spec=new.spec, problem=new.problem, capital=new.capital, version=new.version
+                        known, row=row, spec=new.spec, problem=new.problem, limit=new.limit, version=new.version
                     )
                 return self._refreshed(connection, known, row, queued)
         except Damaged as error:
             return Broken(row, str(error), self._next())
 
-    def _begun(self, row: Row) -> Watched:
-        stored = Stored(row, History())
-        return Watched(row, stored.spec, stored.problem, specs.capital_of(stored.spec), version=self._next())
+    def _begun(self, row: Row) -> WatchedStudy:
+        stored = StoredStudy(row, History())
+        return WatchedStudy(row, stored.spec, stored.problem, specs.limit_of(stored.spec), version=self._next())
 
-    def _refreshed(self, connection: sa.Connection, known: Watched, row: Row, queued: int) -> Watched:
+    def _refreshed(self, connection: sa.Connection, known: WatchedStudy, row: Row, queued: int) -> WatchedStudy:
         """Return the study with what changed since; itself where nothing did."""
         trials, events, event = list(known.history), list(known.events), known.event
         changed = self.reader.changed(connection, row, event) if row.event > event else []

@@ -11,7 +11,7 @@ from boca.domain.space import finite_number
 
 
 @dataclass(frozen=True)
-class Capital:
+class Limit:
     """What a user is ready to spend, in the unit in which it was said."""
 
     amount: float
@@ -24,14 +24,14 @@ class Capital:
         object.__setattr__(self, "amount", amount)
 
 
-def targets(n: float) -> Capital:
+def targets(n: float) -> Limit:
     """Return a budget of n evaluations' worth at the target fidelity."""
-    return Capital(n, "targets")
+    return Limit(n, "targets")
 
 
-def seconds(s: float) -> Capital:
+def seconds(s: float) -> Limit:
     """Return a budget of wall-clock seconds: evaluations and the time to choose them, summed over workers."""
-    return Capital(s, "seconds")
+    return Limit(s, "seconds")
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class Driver:
             if free > 0 and time.monotonic() - looked >= _RENEWAL and not self._is_stopping:
                 for trial in self._optimizer.running:  # before it is taken over, which uses up an attempt
                     self._limit(trial)
-                taken = self._optimizer.retake(self._lease, max_retries=self._max_retries, limit=free)
+                taken = self._optimizer.take_over(self._lease, max_retries=self._max_retries, limit=free)
                 self._waiting += taken
                 looked = time.monotonic() if len(taken) < free else -_RENEWAL  # there may be more
             self._fill()
@@ -145,7 +145,7 @@ class Driver:
             if outcome.died and trial.attempt < self._max_retries:
                 log.warning("Trial %d is tried again: %s", trial.number, outcome.error)
                 spent = replace(trial, overhead=trial.overhead + outcome.seconds)
-                self._waiting.append(self._optimizer.storage.again(spent, self._lease))
+                self._waiting.append(self._optimizer.storage.retry(spent, self._lease))
                 return None
             if outcome.value is not None:
                 output = outcome.output or None

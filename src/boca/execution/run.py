@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import Any, Literal, TypeAlias, get_args
 
-from boca.domain.budget import Capital
+from boca.domain.budget import Limit
 from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed, RunStopped, one_of
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Point, Space
@@ -65,7 +65,7 @@ def maximize(
     space: Space,
     fidelity: Space | None = None,
     *,
-    budget: Capital | float | None = None,
+    budget: Limit | float | None = None,
     cost: CostFunction | None = None,
     target: Mapping[str, Any] | None = None,
     strategy: Strategy | None = None,
@@ -117,7 +117,7 @@ def minimize(
     space: Space,
     fidelity: Space | None = None,
     *,
-    budget: Capital | float | None = None,
+    budget: Limit | float | None = None,
     cost: CostFunction | None = None,
     target: Mapping[str, Any] | None = None,
     strategy: Strategy | None = None,
@@ -155,7 +155,7 @@ def drive(
     objective: Callable[..., float],
     problem: Problem,
     *,
-    budget: Capital | float | None,
+    budget: Limit | float | None,
     strategy: Strategy | None,
     seed: int | None,
     stop: Callable[[History], bool] | None,
@@ -188,7 +188,7 @@ def drive(
     except BaseException:
         workers.close(now=True)
         raise
-    judge = _Judge(optimizer, heard, stop, raises=on_error == "raise")
+    judge = _Watchdog(optimizer, heard, stop, raises=on_error == "raise")
     with closing(optimizer.storage):
         try:
             driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=int(max_retries))
@@ -212,7 +212,7 @@ def _checked(callbacks: object) -> list[Callback]:
     return found
 
 
-def _driven(optimizer: Optimizer, driver: Driver, judge: _Judge) -> Result:
+def _driven(optimizer: Optimizer, driver: Driver, judge: _Watchdog) -> Result:
     """Run to the end, whatever that is, and return what was found."""
     try:
         if judge.has_enough():
@@ -252,7 +252,7 @@ def _dismiss(callbacks: Iterable[Callback], error: BaseException | None = None) 
     return wrong
 
 
-class _Judge:
+class _Watchdog:
     """What happens after a trial: the user hears of it, and the run goes on or not."""
 
     def __init__(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boca.gp import linalg
-from boca.gp.kernels import Kernel, Term, blocks, lifted, weighted_squares
+from boca.gp.kernels import Kernel, KernelTerm, blocks, lifted, weighted_squares
 from boca.gp.linalg import FloatArray
 from boca.gp.model import GP, gls_mean
 from boca.gp.parameters import Block, Prior
@@ -142,7 +142,7 @@ class Triangle:
     X: FloatArray
     K: FloatArray  # (n, n) in Fortran order; its diagonal is left to the caller
     scaled: list[FloatArray]  # X in length scales, (n, columns) for each radial factor
-    terms: list[tuple[Term, FloatArray]]  # with what each makes of X
+    terms: list[tuple[KernelTerm, FloatArray]]  # with what each makes of X
     products: list[FloatArray]  # kappa0 C without its terms, a block of rows each
     slopes: list[list[FloatArray | float]]  # d log(phi) / d r^2 of every radial factor, likewise
 

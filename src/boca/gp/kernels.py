@@ -148,7 +148,7 @@ class Radial:
         return SHAPES[self.profile]
 
 
-class Factor(Protocol):
+class KernelFactor(Protocol):
     """A covariance that multiplies the radial factors; its parameters are h[at:], as many as its blocks have."""
 
     @property
@@ -160,7 +160,7 @@ class Factor(Protocol):
         ...
 
 
-class Term(Protocol):
+class KernelTerm(Protocol):
     """A covariance that is added; it works on what `prepared` makes of the inputs, once for many pairs."""
 
     @property
@@ -260,8 +260,8 @@ class Kernel:
     """The product of its factors, plus its terms; with radial factors alone it is 1 on the diagonal."""
 
     radial: tuple[Radial, ...]
-    factors: tuple[Factor, ...] = ()
-    terms: tuple[Term, ...] = ()
+    factors: tuple[KernelFactor, ...] = ()
+    terms: tuple[KernelTerm, ...] = ()
 
     @property
     def size(self) -> int:

@@ -79,7 +79,7 @@ class GP:
         mean = gls_mean(factor, y) if m is None else m
         return cls(kernel, kappa0, h, eta2 + jitter, mean, X, factor, factor.solve(y - mean))
 
-    def imagine(self, A: FloatArray, noise: FloatArray | float = 0.0) -> GP:  # A (m, D), noise (m,)
+    def fantasize(self, A: FloatArray, noise: FloatArray | float = 0.0) -> GP:  # A (m, D), noise (m,)
         """Return the GP after observing its own mean at A: the variance there goes, the mean stays everywhere.
 
         `noise` is added to eta2 there.
@@ -145,7 +145,7 @@ def _positive(variance: FloatArray, kappa0: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Section:
+class PosteriorSlice:
     """The posterior as a function of the first `free` columns, the rest held at `held`.
 
     What the held columns contribute is computed once, so the many evaluations of a maximiser touch only the free

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from boca.accounting.ledger import Books
+from boca.accounting.ledger import Ledger
 from boca.domain.errors import BocaError, InvalidInput, instance_of
 from boca.domain.problem import CostFunction, Direction, Problem
 from boca.domain.space import Parameter, Point
@@ -41,8 +41,8 @@ from boca.integrations.optuna_bridge import (
     COST,
     REASON,
     WHY,
-    Axis,
     Bridge,
+    Dimension,
     axes_of,
     claim_of,
     direction,
@@ -129,7 +129,9 @@ class BocaSampler(BaseSampler):
             if bridge is None or {name: axis.distribution for name, axis in bridge.x.items()} != {
                 name: search_space[name] for name in names
             }:
-                bridge = self._bridge({name: Axis.of(search_space[name], name) for name in names}, direction(study))
+                bridge = self._bridge(
+                    {name: Dimension.of(search_space[name], name) for name in names}, direction(study)
+                )
                 memory.use(bridge)
             for _ in range(_TRIES):
                 history = self._history(study, trial.number, memory, bridge)
@@ -145,7 +147,7 @@ class BocaSampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        axis = Axis.of(param_distribution, param_name)
+        axis = Dimension.of(param_distribution, param_name)
         if param_name in self._fidelity:
             refuse_other_range(param_name, param_distribution, self._fidelity[param_name])
         known = set(claim_of(trial).get("params", {})) - set(self._fidelity)
@@ -166,7 +168,7 @@ class BocaSampler(BaseSampler):
 
     # How ------------------------------------------------------------------------------------------------------------
 
-    def _bridge(self, x: Mapping[str, Axis], towards: Direction) -> Bridge:
+    def _bridge(self, x: Mapping[str, Dimension], towards: Direction) -> Bridge:
         return Bridge.of(x, self._fidelity, self._target, self._cost, self.strategy, towards)
 
     def _remember(self, study: optuna.Study) -> _Memory:
@@ -202,7 +204,7 @@ class BocaSampler(BaseSampler):
             return params, {"reason": "A point that was asked for.", "phase": "queued"}
         problem = bridge.problem
         rng = np.random.default_rng([self.seed, trial.number])
-        made = self.strategy.suggest(problem, history, Books(problem, history, capital=None).budget, rng)
+        made = self.strategy.suggest(problem, history, Ledger(problem, history, limit=None).budget, rng)
         params = bridge.params(
             problem.space.validate(made.x, "the strategy's x"), problem.fidelity.validate(made.z, "the strategy's z")
         )
@@ -268,10 +270,10 @@ class _Memory:
         self.bridge = bridge
         self.finished = {}
 
-    def inferred(self, study: optuna.Study, fidelity: Mapping[str, Axis]) -> dict[str, Axis]:
+    def inferred(self, study: optuna.Study, fidelity: Mapping[str, Dimension]) -> dict[str, Dimension]:
         """Return the parameters that all complete trials share."""
         found = self._shared.calculate(study)
-        return {n: Axis.of(d, n) for n, d in found.items() if n not in fidelity and not d.single()}
+        return {n: Dimension.of(d, n) for n, d in found.items() if n not in fidelity and not d.single()}
 
 
 def _seconds_between(began: datetime, ended: datetime) -> float:

@@ -45,7 +45,7 @@ def claim_of(trial: FrozenTrial) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Axis:
+class Dimension:
     """A parameter of Optuna and what it is here; with steps, `low` is the value at code `first`."""
 
     distribution: BaseDistribution
@@ -55,7 +55,7 @@ class Axis:
     first: int = 0
 
     @classmethod
-    def of(cls, given: Parameter | BaseDistribution, name: str) -> Axis:
+    def of(cls, given: Parameter | BaseDistribution, name: str) -> Dimension:
         if isinstance(given, Float | Int | Choice):
             return cls(distribution_of(given), given)
         if isinstance(given, CategoricalDistribution):
@@ -71,7 +71,7 @@ class Axis:
         )
 
     @classmethod
-    def _stepped(cls, given: FloatDistribution | IntDistribution, step: float) -> Axis:
+    def _stepped(cls, given: FloatDistribution | IntDistribution, step: float) -> Dimension:
         """Count the steps: from zero where zero is on the lattice, so that ratios keep their meaning; else from low."""
         steps_to_low = given.low / step
         first = round(steps_to_low) if abs(steps_to_low - round(steps_to_low)) < 1e-9 else 0
@@ -97,12 +97,12 @@ class Axis:
         return self.decode(self.parameter.from_unit(float(self.parameter.snap(rng.random(1))[0])))
 
 
-def axes_of(given: Mapping[str, Parameter | BaseDistribution], what: str) -> dict[str, Axis]:
+def axes_of(given: Mapping[str, Parameter | BaseDistribution], what: str) -> dict[str, Dimension]:
     if not isinstance(given, Mapping):
         raise InvalidInput(
             f"{what} must map names to parameters, such as {{'epochs': boca.Int(5, 50)}}; got {given!r}."
         )
-    return {name: Axis.of(parameter, name) for name, parameter in given.items()}
+    return {name: Dimension.of(parameter, name) for name, parameter in given.items()}
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
@@ -113,7 +113,7 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
     return kind(parameter.low, parameter.high, log=parameter.log)
 
 
-def refuse_other_range(name: str, suggested: BaseDistribution, axis: Axis) -> None:
+def refuse_other_range(name: str, suggested: BaseDistribution, axis: Dimension) -> None:
     if suggested != axis.distribution:
         raise InvalidInput(
             f"The fidelity {name!r} must be suggested as the sampler was given it, {axis.distribution!r}; "
@@ -125,8 +125,8 @@ def refuse_other_range(name: str, suggested: BaseDistribution, axis: Axis) -> No
 class Bridge:
     """A problem and the way from Optuna's parameters to its points and back."""
 
-    x: Mapping[str, Axis]
-    z: Mapping[str, Axis]
+    x: Mapping[str, Dimension]
+    z: Mapping[str, Dimension]
     problem: Problem
     fingerprint: str
     """Of what a stored decision rests on: with another one, its hyper-parameters mean nothing."""
@@ -134,8 +134,8 @@ class Bridge:
     @classmethod
     def of(
         cls,
-        x: Mapping[str, Axis],
-        z: Mapping[str, Axis],
+        x: Mapping[str, Dimension],
+        z: Mapping[str, Dimension],
         target: Mapping[str, Any],
         cost: CostFunction | None,
         strategy: object,
@@ -248,7 +248,7 @@ def reasons(stored: Mapping[str, Any], is_ours: bool, *, is_queued: bool) -> dic
     return {"reason": "A result that was brought along.", "phase": "added"}
 
 
-def fingerprint(x: Mapping[str, Axis], z: Mapping[str, Axis], strategy: object) -> str:
+def fingerprint(x: Mapping[str, Dimension], z: Mapping[str, Dimension], strategy: object) -> str:
     """Return a short name for spaces and a strategy, given as JSON."""
     spaces = [[[name, repr(axis.distribution)] for name, axis in axes.items()] for axes in (x, z)]
     return hashlib.sha256(json.dumps([spaces, strategy], sort_keys=True).encode()).hexdigest()[:12]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from boca.domain.budget import Capital
+from boca.domain.budget import Limit
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.space import finite_number
@@ -40,7 +40,7 @@ class BocaSearch(Searcher):
         problem: Problem,
         *,
         metric: str,
-        budget: Capital | float | None,
+        budget: Limit | float | None,
         strategy: Strategy | None = None,
         seed: int | None = None,
         storage: str | None = None,

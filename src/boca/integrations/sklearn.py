@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from boca.domain.budget import Capital, targets
+from boca.domain.budget import Limit, targets
 from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
@@ -89,7 +89,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         fidelity: Mapping[str, Any] | None = None,
         *,
         cost: Literal["product", "measured"] | CostFunction = "product",
-        budget: Capital | float | None = None,
+        budget: Limit | float | None = None,
         strategy: Strategy | None = None,
         scoring: Any = None,
         n_jobs: int | None = None,
@@ -160,9 +160,9 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         fidelity, full = _fidelities(self.fidelity, known, self._n_samples)
         problem = Problem(settings.free, fidelity, cost=_cost(self.cost, fidelity, full))
         budget = _DEFAULT_BUDGET if self.budget is None else self.budget
-        capital = budget if isinstance(budget, Capital) else Capital(budget, "cost")
-        _refuse_too_little(capital, problem)
-        optimizer = Optimizer(problem, budget=capital, strategy=self.strategy, seed=seed)
+        limit = budget if isinstance(budget, Limit) else Limit(budget, "cost")
+        _refuse_too_little(limit, problem)
+        optimizer = Optimizer(problem, budget=limit, strategy=self.strategy, seed=seed)
         # scikit-learn has looked at cv already, and has used it up where it is a generator
         cv = getattr(self, "_checked_cv_orig", self.cv)
         folds = _Folds(cv, self._n_samples, seed, is_classification=is_classifier(self.estimator))
@@ -186,18 +186,18 @@ def _refit_needed(refit: object) -> InvalidInput:
     )
 
 
-def _refuse_too_little(capital: Capital, problem: Problem) -> None:
+def _refuse_too_little(limit: Limit, problem: Problem) -> None:
     """Refuse a budget that cannot buy what counts; seconds can be compared with nothing yet."""
-    if capital.unit == "targets":
+    if limit.unit == "targets":
         needed = 1.0
-    elif capital.unit == "cost" and problem.has_declared_cost:
+    elif limit.unit == "cost" and problem.has_declared_cost:
         needed = problem.target_cost
     else:
         return
-    if capital.amount < needed * (1.0 - 1e-9):
+    if limit.amount < needed * (1.0 - 1e-9):
         raise InvalidInput(
             f"The budget must buy at least one evaluation at the target, which costs {needed:.6g}; "
-            f"got {capital.amount:.6g}. Nothing was run; boca.targets(10) is a usual one."
+            f"got {limit.amount:.6g}. Nothing was run; boca.targets(10) is a usual one."
         )
 
 

@@ -23,7 +23,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Space
 from boca.gp import fit as gp_fit
-from boca.gp.kernels import Custom, Factor, Jump, Kernel, Profile, Radial, Term, Trend
+from boca.gp.kernels import Custom, Jump, Kernel, KernelFactor, KernelTerm, Profile, Radial, Trend
 from boca.gp.noise import NoiseTerm, RisingNoise
 from boca.gp.parameters import Block, Prior
 
@@ -111,8 +111,8 @@ class Encoding:
                 (self.profile, columns[:numeric], tuple(owners[:numeric])),
                 ("se", columns[numeric:], tuple(owners[numeric:])),
             ]
-        factors: list[Factor] = []
-        terms: list[Term] = []
+        factors: list[KernelFactor] = []
+        terms: list[KernelTerm] = []
         if self.fidelity_kernel:
             columns = tuple(self.x_width + j for j in range(len(self.problem.fidelity)))
             factors.append(Custom(self._named_kernel, self._named_variance, columns))

@@ -19,7 +19,7 @@ from boca.domain.space import FloatArray
 from boca.domain.trial import sign
 from boca.gp import fit as gp_fit
 from boca.gp.fitc import IntArray, compressed, spread
-from boca.gp.model import GP, Section
+from boca.gp.model import GP, PosteriorSlice
 from boca.gp.noise import NO_NOISE, Noise
 from boca.model.dataset import Data
 from boca.model.encoding import Encoding
@@ -102,7 +102,7 @@ class Model:
             m=self.mean,
             noise=data.noise,
         )
-        return told.imagine(data.pending, self.noise_terms.variance(data.pending))
+        return told.fantasize(data.pending, self.noise_terms.variance(data.pending))
 
     def _ties(self, X: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         """Return the correlation of every result's fidelity with the target."""
@@ -118,15 +118,15 @@ class Model:
         return np.sort(spread(self.encoding.kernel, self.h, data.X, best, ACTIVE))
 
     @cached_property
-    def section(self) -> Section:
+    def section(self) -> PosteriorSlice:
         """The posterior of f = g(z*, .).  [K17, eq. 5]"""
-        return Section(self.gp, self.encoding.x_width, self.encoding.target)
+        return PosteriorSlice(self.gp, self.encoding.x_width, self.encoding.target)
 
-    def drawn(self, U: FloatArray, normal: FloatArray) -> tuple[Section, FloatArray]:  # (a, d), (a, k)
+    def drawn(self, U: FloatArray, normal: FloatArray) -> tuple[PosteriorSlice, FloatArray]:  # (a, d), (a, k)
         """Return the posterior of f given draws of it at U, one per column of `normal`, and the draws (a, k)."""
         x = self.encoding.x_features(U)
         gp, values = self.gp.drawn(np.hstack([x, np.tile(self.encoding.target, (len(x), 1))]), normal)
-        return Section(gp, self.encoding.x_width, self.encoding.target), values
+        return PosteriorSlice(gp, self.encoding.x_width, self.encoding.target), values
 
     def moments(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mu (m,), sigma (m,)
         mean, variance = self.section.moments(self.encoding.x_features(U))
@@ -219,7 +219,7 @@ class Model:
         return {term.block.name: [value] for term, value in pairs}
 
 
-def leading_of(section: Section) -> int | None:
+def leading_of(section: PosteriorSlice) -> int | None:
     """Return how many results are to bound the others; None where bounds would cost no less than values."""
     n = len(section.gp.X)
     if n <= UNBOUNDED:

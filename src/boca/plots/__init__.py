@@ -14,10 +14,10 @@ from boca.plots.draw import (
     regret,
     slices,
 )
-from boca.plots.study import Study, load
+from boca.plots.study import StudyView, load
 
 __all__ = [
-    "Study",
+    "StudyView",
     "fidelities",
     "hyperparameters",
     "information_gap",

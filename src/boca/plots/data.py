@@ -20,7 +20,7 @@ from boca.domain.space import Choice, FloatArray, Int, Parameter, Point, Space
 from boca.domain.trial import Trial, sign
 from boca.model.encoding import Encoding
 from boca.model.posterior import Model, Posterior
-from boca.plots.study import Study
+from boca.plots.study import StudyView
 from boca.render import option
 from boca.strategies.boca import information_gap as gap_of
 
@@ -97,7 +97,7 @@ class Marks:
         return axis.positions([t.x[axis.name] if axis.name in t.x else t.z[axis.name] for t in self.trials])
 
 
-def marks(study: Study, *, complete: bool = False) -> Marks:
+def marks(study: StudyView, *, complete: bool = False) -> Marks:
     """Return all trials, or the complete ones alone."""
     trials = tuple(t for t in study.history if t.state == "complete" or not complete)
     return Marks(
@@ -105,7 +105,7 @@ def marks(study: Study, *, complete: bool = False) -> Marks:
         np.array([study.problem.is_target(t.z) for t in trials], dtype=bool),
         np.array([t.state == "failed" for t in trials], dtype=bool),
         np.array([math.nan if t.value is None else t.value for t in trials]),
-        np.array([study.books.worth(t) for t in trials]),
+        np.array([study.ledger.worth(t) for t in trials]),
     )
 
 
@@ -119,7 +119,7 @@ def axis_of(space: Space, name: str, what: str) -> Axis:
 
 
 @dataclass(frozen=True)
-class Progress:
+class BestSoFar:
     """The best at the target after what was spent: a staircase that ends at all that was spent."""
 
     spent: FloatArray  # (m,)
@@ -130,8 +130,8 @@ class Progress:
     unit: str
 
 
-def progress(study: Study) -> Progress | Note:
-    charges = np.cumsum([study.books.charge(t) for t in study.history.finished])
+def progress(study: StudyView) -> BestSoFar | Note:
+    charges = np.cumsum([study.ledger.charge(t) for t in study.history.finished])
     told = [
         (float(spent), t)
         for spent, t in zip(charges, study.history.finished, strict=True)
@@ -143,17 +143,17 @@ def progress(study: Study) -> Progress | Note:
     value = np.array([t.value for t in trials], dtype=float)
     turn = sign(study.problem.direction)
     best = turn * np.maximum.accumulate(turn * value)
-    return Progress(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, study.books.unit)
+    return BestSoFar(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, study.ledger.unit)
 
 
-def regret(study: Study, optimum: float) -> Progress | Note:
+def regret(study: StudyView, optimum: float) -> BestSoFar | Note:
     """Return how far the best falls short of a known optimum, in place of the values."""
     found = progress(study)
     if isinstance(found, Note):
         return found
     turn = sign(study.problem.direction)
     best, value = (turn * (float(optimum) - values) for values in (found.best, found.value))
-    return Progress(found.spent, best, found.at, value, found.trials, found.unit)
+    return BestSoFar(found.spent, best, found.at, value, found.trials, found.unit)
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,13 @@ class Fidelities:
     unit: str
 
 
-def fidelities(study: Study) -> Fidelities | Note:
+def fidelities(study: StudyView) -> Fidelities | Note:
     if not study.problem.fidelity:
         return Note("This problem has no fidelities: every query is at the target.")
     if not study.history:
         return Note("There are no trials yet.")
     axes = tuple(Axis(*item) for item in study.problem.fidelity.items())
-    learned = "targets" if study.books.seconds is None else "seconds"
+    learned = "targets" if study.ledger.seconds is None else "seconds"
     unit = "cost" if study.problem.has_declared_cost else learned
     return Fidelities(axes, study.problem.target, marks(study), unit)
 
@@ -180,7 +180,7 @@ def fidelities(study: Study) -> Fidelities | Note:
 # The model --------------------------------------------------------------------------------------------------------
 
 
-def centre(study: Study, at: Mapping[str, Any] | None) -> Point:
+def centre(study: StudyView, at: Mapping[str, Any] | None) -> Point:
     """Return the point through which slices go: the recommended one, unless another is named in part or wholly."""
     if at is not None and not isinstance(at, Mapping):
         raise InvalidInput(f"at must map names of parameters to values; got {at!r}.")
@@ -188,7 +188,7 @@ def centre(study: Study, at: Mapping[str, Any] | None) -> Point:
     return study.problem.space.validate({**base, **(at or {})}, "at")
 
 
-def by_influence(study: Study) -> list[str]:
+def by_influence(study: StudyView) -> list[str]:
     """Return the parameters, those with the shortest bandwidths first: along them f changes most."""
     names = list(study.problem.space)
     if study.model is None:
@@ -215,7 +215,7 @@ class Slice:
     marks: Marks
 
 
-def slices(study: Study, name: str | None = None, *, at: Mapping[str, Any] | None = None) -> Slice | Note:
+def slices(study: StudyView, name: str | None = None, *, at: Mapping[str, Any] | None = None) -> Slice | Note:
     axis = axis_of(study.problem.space, by_influence(study)[0] if name is None else name, "name")
     if study.model is None:
         return Note(study.why_no_model)
@@ -242,7 +242,7 @@ class Map:
 
 
 def map2d(
-    study: Study, x: str | None = None, y: str | None = None, *, at: Mapping[str, Any] | None = None
+    study: StudyView, x: str | None = None, y: str | None = None, *, at: Mapping[str, Any] | None = None
 ) -> Map | Note:
     space = study.problem.space
     for name, what in ((x, "x"), (y, "y")):
@@ -280,7 +280,7 @@ class Gap:
     """The trial whose decision had these hyper-parameters; None for the model after all results."""
 
 
-def information_gap(study: Study, name: str | None = None, *, number: int | None = None) -> Gap | Note:
+def information_gap(study: StudyView, name: str | None = None, *, number: int | None = None) -> Gap | Note:
     """Return xi(z) as the last decision by a model saw it, or as that of trial `number` did."""
     fidelity = study.problem.fidelity
     if name is not None:
@@ -306,7 +306,7 @@ def information_gap(study: Study, name: str | None = None, *, number: int | None
     return Gap(axis, axis.at(u), gap(Z), shown, bought, chosen[-1].number if chosen else None)
 
 
-def _gap_of(study: Study, decision: Trial | None) -> Callable[[FloatArray], FloatArray] | None:
+def _gap_of(study: StudyView, decision: Trial | None) -> Callable[[FloatArray], FloatArray] | None:
     """Return xi as a function of unit coordinates: by the numbers of a decision, or by the model."""
     if decision is not None:  # bandwidths of fidelities are those of the squared exponential
         encoding = Encoding(study.problem, "se", is_extended=True)
@@ -333,7 +333,7 @@ class Hyperparameters:
     """Between which bandwidths are learned; None where they are given."""
 
 
-def hyperparameters(study: Study) -> Hyperparameters | Note:
+def hyperparameters(study: StudyView) -> Hyperparameters | Note:
     decisions = [t for t in study.history.chosen if "hyperparameters" in t.why]
     if not decisions:
         return Note("No trial was chosen by a model yet.")
@@ -363,7 +363,7 @@ def hyperparameters(study: Study) -> Hyperparameters | Note:
     )
 
 
-def bandwidth_bounds(study: Study) -> tuple[float, float]:
+def bandwidth_bounds(study: StudyView) -> tuple[float, float]:
     prior = Encoding(study.problem, "se").prior(informative=False)
     return math.exp(prior.low[1]), math.exp(prior.high[1])
 
@@ -387,7 +387,7 @@ class Parallel:
     """The complete trials alone."""
 
 
-def parallel_coordinates(study: Study) -> Parallel | Note:
+def parallel_coordinates(study: StudyView) -> Parallel | Note:
     shown = marks(study, complete=True)
     if not shown.trials:
         return Note("No trial is complete yet.")

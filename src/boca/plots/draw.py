@@ -15,7 +15,7 @@ from boca.domain.errors import InvalidInput, one_of
 from boca.domain.space import FloatArray, finite_number
 from boca.plots import data
 from boca.plots.data import BAND, Axis, Marks, Note
-from boca.plots.study import Study, study
+from boca.plots.study import StudyView, study
 from boca.render import text
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def regret(source: object, optimum: float, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _staircase(ax: Axes, found: data.Progress, label: str) -> None:
+def _staircase(ax: Axes, found: data.BestSoFar, label: str) -> None:
     ax.step(found.spent, found.best, where="post", color="black", label="the best so far")
     ax.plot(found.at, found.value, linestyle="none", marker="o", color="0.55", markersize=4, label=label)
     ax.set_xlim(left=0.0)
@@ -362,7 +362,7 @@ def parallel_coordinates(source: object, *, ax: Axes | None = None) -> Axes:
 # Axes -------------------------------------------------------------------------------------------------------------
 
 
-def _model_axes(given: Axes | None, seen: Study) -> Axes:
+def _model_axes(given: Axes | None, seen: StudyView) -> Axes:
     """Return axes that say where the model is not quite the study's."""
     ax = _axes(given)
     if seen.caveat is not None:
@@ -391,8 +391,8 @@ def _empty(ax: Axes, note: Note) -> Axes:
     return ax
 
 
-def _spent(seen: Study) -> str:
-    return f"spent ({seen.books.unit})"
+def _spent(seen: StudyView) -> str:
+    return f"spent ({seen.ledger.unit})"
 
 
 def _words(name: str, longest: int = 28) -> str:

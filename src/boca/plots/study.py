@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from boca.accounting.ledger import Books
-from boca.domain.budget import Capital
+from boca.accounting.ledger import Ledger
+from boca.domain.budget import Limit
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
@@ -32,7 +32,7 @@ _NO_CODE = "The covariance of fidelities is code, which a storage does not keep:
 
 
 @dataclass(frozen=True)
-class Study:
+class StudyView:
     """What pictures and reports are made of."""
 
     problem: Problem
@@ -40,7 +40,7 @@ class Study:
     strategy: object
     """Something with `surrogate` and `hyperparameters`, where the strategy has a model."""
     name: str = "study"
-    capital: Capital | None = None
+    limit: Limit | None = None
     seed: int | None = None
     settings: Mapping[str, Any] | None = None
     """The strategy by its name and its fields, as JSON."""
@@ -52,9 +52,9 @@ class Study:
     """In what the model here differs from the study's, where another version made that."""
 
     @cached_property
-    def books(self) -> Books:
+    def ledger(self) -> Ledger:
         """The money: what trials were charged and what a target costs."""
-        return Books(self.problem, self.history, self.capital)
+        return Ledger(self.problem, self.history, self.limit)
 
     # What was found -----------------------------------------------------------------------------------------------
 
@@ -88,15 +88,15 @@ class Study:
         return recommend(self.problem, self.history, self.strategy)
 
 
-def study(source: object) -> Study:
+def study(source: object) -> StudyView:
     """Return the study of an optimiser, of a result, or of anything with `problem`, `history` and `strategy`."""
-    if isinstance(source, Study):
+    if isinstance(source, StudyView):
         return source
     if isinstance(source, Result):
         if source.study is None:
             raise InvalidInput(
                 "A Result that was copied or pickled has lost its problem: "
-                "give boca.plots.Study(problem, history, strategy)."
+                "give boca.plots.StudyView(problem, history, strategy)."
             )
         return _of_optimizer(source.study, source.history, source.warnings)
     if isinstance(source, Optimizer):
@@ -106,16 +106,16 @@ def study(source: object) -> Study:
         raise InvalidInput(
             f"A picture is made of an Optimizer, a Result, or boca.plots.load(url, name); got {source!r}."
         )
-    return Study(problem, history, getattr(source, "strategy", None))
+    return StudyView(problem, history, getattr(source, "strategy", None))
 
 
-def _of_optimizer(optimizer: Optimizer, history: History, said: tuple[str, ...]) -> Study:
-    return Study(
+def _of_optimizer(optimizer: Optimizer, history: History, said: tuple[str, ...]) -> StudyView:
+    return StudyView(
         optimizer.problem,
         history,
         optimizer.strategy,
         name=optimizer.name,
-        capital=optimizer.capital,
+        limit=optimizer.limit,
         seed=optimizer.seed,
         settings=specs.plain(optimizer.strategy),
         said=said,
@@ -126,7 +126,7 @@ def _of_optimizer(optimizer: Optimizer, history: History, said: tuple[str, ...])
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredStrategy:
     """What a storage keeps of a strategy's model."""
 
     surrogate: Surrogate | None
@@ -140,7 +140,7 @@ class Kept:
         return surrogate.model(problem, history, np.random.default_rng(0), hyperparameters=known)
 
 
-def load(url: str, name: str) -> Study:
+def load(url: str, name: str) -> StudyView:
     """Return a stored study as it is now; nothing of it is changed, and no code of its maker is needed.
 
     `url` is that of the storage, or the file of a SQLite database.
@@ -153,16 +153,16 @@ def load(url: str, name: str) -> Study:
         return stored(name, found.spec, found.history)
 
 
-def stored(name: str, described: Mapping[str, Any], history: History) -> Study:
+def stored(name: str, described: Mapping[str, Any], history: History) -> StudyView:
     """Return the study of a stored description and its trials."""
     settings = described["strategy"] if isinstance(described["strategy"], Mapping) else {"type": described["strategy"]}
     surrogate, caveat, lacks = _surrogate(settings.get("surrogate"))
-    return Study(
+    return StudyView(
         specs.problem_of(described),
         history,
-        Kept(surrogate, settings.get("hyperparameters")),
+        StoredStrategy(surrogate, settings.get("hyperparameters")),
         name=name,
-        capital=specs.capital_of(described),
+        limit=specs.limit_of(described),
         seed=described["seed"],
         settings=settings,
         lacks=lacks,

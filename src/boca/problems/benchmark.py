@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from boca.domain.budget import Capital
+from boca.domain.budget import Limit
 from boca.domain.errors import instance_of
 from boca.domain.problem import Problem
 from boca.domain.space import Point
@@ -28,7 +28,7 @@ class Benchmark:
 
     name: str
     problem: Problem
-    budget: Capital
+    budget: Limit
     function: Callable[[Point, Point], float] = field(repr=False)
     optimum: float | None
     maximizer: Point | None

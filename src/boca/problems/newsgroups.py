@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boca.domain.budget import Capital, seconds
+from boca.domain.budget import Limit, seconds
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.space import Float, Int, Point, Space
@@ -40,7 +40,7 @@ def newsgroups_small(seed: int) -> Benchmark:
     return _benchmark("newsgroups-small", seed, documents=Int(500, 1500), budget=seconds(300))
 
 
-def _benchmark(name: str, seed: int, *, documents: Int, budget: Capital) -> Benchmark:
+def _benchmark(name: str, seed: int, *, documents: Int, budget: Limit) -> Benchmark:
     _require_scikit_learn()
     _corpus(data.locate("newsgroups"))  # seconds of reading, which no evaluation shall be charged with
     return Benchmark(

@@ -10,7 +10,7 @@ from pathlib import Path
 from boca.domain.errors import InvalidInput
 from boca.domain.space import finite_number
 from boca.plots.study import load, study
-from boca.report import page, words
+from boca.report import page, sentences
 from boca.study.storage.reader import refuse_to_replace
 
 __all__ = ["html", "load", "warnings", "write"]
@@ -23,7 +23,7 @@ def html(source: object, *, optimum: float | None = None) -> str:
 
 def warnings(source: object) -> list[str]:
     """Return what the reader of a study should know before trusting it, in sentences."""
-    return words.warnings(study(source))
+    return sentences.warnings(study(source))
 
 
 def write(source: object, path: str | Path, *, optimum: float | None = None) -> Path:

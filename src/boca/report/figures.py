@@ -17,7 +17,7 @@ from boca.domain.space import FloatArray
 from boca.domain.trial import Trial
 from boca.plots import data
 from boca.plots.data import BAND, Axis, Marks, Note
-from boca.plots.study import Study
+from boca.plots.study import StudyView
 from boca.render import option, text
 
 Figure: TypeAlias = dict[str, Any]
@@ -45,7 +45,7 @@ def safe(words: object, longest: int = 40) -> str:
     return escape(text(words, longest), quote=False)
 
 
-def pictures(study: Study, optimum: float | None = None) -> Iterator[Picture]:
+def pictures(study: StudyView, optimum: float | None = None) -> Iterator[Picture]:
     """Yield everything that there is to see."""
     yield progress(study)
     if optimum is not None:
@@ -61,21 +61,21 @@ def pictures(study: Study, optimum: float | None = None) -> Iterator[Picture]:
 # Money ------------------------------------------------------------------------------------------------------------
 
 
-def progress(study: Study) -> Picture:
+def progress(study: StudyView) -> Picture:
     found = data.progress(study)
     figure = found if isinstance(found, Note) else _staircase(found, "best at the target")
     return Picture("progress", "Progress", "The best value at the target against what was spent.", figure)
 
 
-def regret(study: Study, optimum: float) -> Picture:
+def regret(study: StudyView, optimum: float) -> Picture:
     found = data.regret(study, optimum)
     figure = found if isinstance(found, Note) else _staircase(found, "regret at the target")
-    if isinstance(found, data.Progress) and isinstance(figure, dict) and np.all(found.value > 0):
+    if isinstance(found, data.BestSoFar) and isinstance(figure, dict) and np.all(found.value > 0):
         figure["layout"]["yaxis"]["type"] = "log"
     return Picture("regret", "Regret", f"How far the best falls short of the known optimum, {optimum:.6g}.", figure)
 
 
-def _staircase(found: data.Progress, label: str) -> Figure:
+def _staircase(found: data.BestSoFar, label: str) -> Figure:
     line = {"shape": "hv", "color": _INK}
     best = {
         "mode": "lines",
@@ -95,7 +95,7 @@ def _staircase(found: data.Progress, label: str) -> Figure:
     )
 
 
-def fidelities(study: Study) -> Iterator[Picture]:
+def fidelities(study: StudyView) -> Iterator[Picture]:
     found = data.fidelities(study)
     caption = "The fidelity of every trial, dearer ones darker; discs are at the target, crosses failed."
     if isinstance(found, Note):
@@ -121,7 +121,7 @@ def fidelities(study: Study) -> Iterator[Picture]:
 # The model --------------------------------------------------------------------------------------------------------
 
 
-def slices(study: Study) -> Iterator[Picture]:
+def slices(study: StudyView) -> Iterator[Picture]:
     caption = (
         f"What the model believes of f at the target, mean ± {BAND:g} std, the other parameters as recommended. "
         "Discs are trials at the target, triangles below it, wherever their other parameters are."
@@ -164,7 +164,7 @@ def _slice(found: data.Slice) -> Figure:
     return _figure(belief, x=_axis(found.axis), y={"title": {"text": "value"}})
 
 
-def map2d(study: Study) -> Picture:
+def map2d(study: StudyView) -> Picture:
     caption = (
         "The mean of f at the target over the two parameters with the shortest bandwidths, the others as recommended. "
         "Discs are trials at the target, triangles below it, crosses failed; the star is the recommended point."
@@ -174,7 +174,7 @@ def map2d(study: Study) -> Picture:
     return Picture("map", "Map of the model", caption, figure)
 
 
-def _map(found: data.Map, study: Study) -> Figure:
+def _map(found: data.Map, study: StudyView) -> Figure:
     words = [
         [f"mean {m:.6g} ± {s:.2g}" for m, s in zip(*rows, strict=True)]
         for rows in zip(found.mean, found.std, strict=True)
@@ -216,7 +216,7 @@ def _map(found: data.Map, study: Study) -> Figure:
     return _figure(traces, x=_axis(found.x), y=_axis(found.y), legend=False)
 
 
-def information_gaps(study: Study) -> Iterator[Picture]:
+def information_gaps(study: StudyView) -> Iterator[Picture]:
     caption = (
         "What a query leaves unknown of f, from 0 at the target to 1, as the model of the last decision saw it, the "
         "other fidelities at the target; rings are what was bought."
@@ -253,7 +253,7 @@ def _gap(found: data.Gap) -> Figure:
     )
 
 
-def hyperparameters(study: Study) -> Iterator[Picture]:
+def hyperparameters(study: StudyView) -> Iterator[Picture]:
     found = data.hyperparameters(study)
     caption = "Bandwidths of the models behind the decisions, in units of the search range; marks are refits."
     if isinstance(found, Note):
@@ -296,7 +296,7 @@ def _over_time(found: data.Hyperparameters, lines: dict[str, FloatArray], label:
 # All at once ------------------------------------------------------------------------------------------------------
 
 
-def parallel_coordinates(study: Study) -> Picture:
+def parallel_coordinates(study: StudyView) -> Picture:
     caption = (
         "Every complete trial through its parameters, its fidelities and its value: dashed below the target, better "
         "ones darker."
@@ -306,7 +306,7 @@ def parallel_coordinates(study: Study) -> Picture:
     return Picture("parallel", "Parallel coordinates", caption, figure)
 
 
-def _parallel(found: data.Parallel, study: Study) -> Figure:
+def _parallel(found: data.Parallel, study: StudyView) -> Figure:
     heights = np.column_stack([column.position for column in found.columns])  # (n, columns)
     goodness = heights[:, -1] if study.problem.direction == "maximize" else 1.0 - heights[:, -1]
     bins = np.minimum(((1.0 - goodness) * _BINS).astype(int), _BINS - 1)

@@ -17,9 +17,9 @@ from typing import Any
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
 from boca.plots.data import Note
-from boca.plots.study import Study
+from boca.plots.study import StudyView
 from boca.render import option, text
-from boca.report import figures, words
+from boca.report import figures, sentences
 from boca.report.figures import Picture
 
 ROWS = 2000  # of the table of trials; longer ones are cut in the middle
@@ -57,7 +57,7 @@ pre { white-space: pre-wrap; font-size: 0.75rem; margin: 0.3rem 0; } summary { c
 """
 
 
-def page(study: Study, *, optimum: float | None = None) -> str:
+def page(study: StudyView, *, optimum: float | None = None) -> str:
     """Return the whole page."""
     library = _plotly()
     drawn = list(figures.pictures(study, optimum))
@@ -74,8 +74,8 @@ def page(study: Study, *, optimum: float | None = None) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
             f"<header><h1>{escape(title)}</h1><p class='dim'>{escape(_subtitle(study))}</p></header>",
-            _section("found", "What was found", _definitions(words.findings(study))),
-            _warnings(words.warnings(study)),
+            _section("found", "What was found", _definitions(sentences.findings(study))),
+            _warnings(sentences.warnings(study)),
             _section("searched", "What was searched", _searched(study)),
             _section("pictures", "Pictures", _pictures(drawn)),
             _section("trials", "Trials", _trials(study)),
@@ -109,7 +109,7 @@ def _hash(script: str) -> str:
 # Parts ------------------------------------------------------------------------------------------------------------
 
 
-def _subtitle(study: Study) -> str:
+def _subtitle(study: StudyView) -> str:
     counts = [f"{len(study.history)} trials"]
     for state in ("failed", "running"):
         n = sum(t.state == state for t in study.history)
@@ -133,10 +133,10 @@ def _warnings(found: Sequence[str]) -> str:
     return f'<section id="warnings" class="warnings"><h3>Warnings</h3><ul>{items}</ul></section>'
 
 
-def _searched(study: Study) -> str:
-    rows = [[text(name), words.kind(parameter), ""] for name, parameter in study.problem.space.items()]
+def _searched(study: StudyView) -> str:
+    rows = [[text(name), sentences.kind(parameter), ""] for name, parameter in study.problem.space.items()]
     rows += [
-        [f"{text(name)} (fidelity)", words.kind(parameter), option(study.problem.target[name])]
+        [f"{text(name)} (fidelity)", sentences.kind(parameter), option(study.problem.target[name])]
         for name, parameter in study.problem.fidelity.items()
     ]
     heads = ["parameter", "what it may be", "target"] if study.problem.fidelity else ["parameter", "what it may be"]
@@ -166,7 +166,7 @@ def _picture(picture: Picture) -> str:
     )
 
 
-def _trials(study: Study) -> str:
+def _trials(study: StudyView) -> str:
     trials = study.history
     if not trials:
         return "<p>There are no trials yet.</p>"
@@ -180,7 +180,7 @@ def _trials(study: Study) -> str:
     return f"<div class='wide'>{_table(heads, ''.join(rows))}</div>"
 
 
-def _trial(study: Study, trial: Trial) -> str:
+def _trial(study: StudyView, trial: Trial) -> str:
     at_target = study.problem.is_target(trial.z)
     kind = " ".join([trial.state, *(["target"] if at_target else [])])
     cells = [str(trial.number), trial.state, text(trial.value), text(trial.cost)]

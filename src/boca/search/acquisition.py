@@ -22,7 +22,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from boca.domain.space import FloatArray
-from boca.gp.model import Section
+from boca.gp.model import PosteriorSlice
 from boca.model.posterior import Model, leading_of
 
 Slope: TypeAlias = FloatArray | float
@@ -192,11 +192,11 @@ class BoundAcquisition:
 
     model: Model
     formula: Acquisition
-    given: Section | None = None
+    given: PosteriorSlice | None = None
     """The posterior of f given more than the model knows, if it is not the model's own."""
 
     @property
-    def _section(self) -> Section:
+    def _section(self) -> PosteriorSlice:
         return self.model.section if self.given is None else self.given
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)

@@ -18,7 +18,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+from boca.domain.space import FloatArray
+
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 ROUNDS = 60

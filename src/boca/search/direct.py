@@ -20,7 +20,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+from boca.domain.space import FloatArray
+
 IntArray: TypeAlias = NDArray[np.int_]
 Loss: TypeAlias = Callable[[FloatArray], FloatArray]  # (m, d) -> (m,)
 

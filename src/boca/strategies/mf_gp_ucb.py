@@ -184,7 +184,7 @@ class _Decision:
         last = next((t.why["fits"] for t in reversed(self.history.chosen) if "fits" in t.why), None)
         stored = None if last is None else LevelFits.of_json(last)
         counts = [d.results for d in datasets]
-        donor = lender(counts)
+        donor = donor_level(counts)
         own = [
             i for i in range(len(names)) if counts[i] >= _RESULTS_FOR_A_FIT or i == donor
         ]  # with a scale of their own
@@ -350,7 +350,7 @@ class _Bound:
         return np.array(values)[least, rows], np.array(gradients)[least, rows]
 
 
-def lender(counts: Sequence[int]) -> int:
+def donor_level(counts: Sequence[int]) -> int:
     """Return the level that lends its hyper-parameters: the target, or while it has too few results, who has most."""
     last = len(counts) - 1
     return last if counts[last] >= _RESULTS_FOR_A_FIT else max(range(len(counts)), key=lambda m: (counts[m], m))

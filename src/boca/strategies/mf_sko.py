@@ -89,7 +89,7 @@ class MFSKO:
         known, rng = on_levels(history, levels), np.random.default_rng(0)
         if not known.complete:  # all results are at fidelities that no level has
             return Surrogate.paper().model(problem, history, rng)
-        return self._belief(problem, known, levels, rng)
+        return self._posterior(problem, known, levels, rng)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         price = costs(problem, history)
@@ -102,20 +102,22 @@ class MFSKO:
             z = levels[int(rng.integers(len(levels)))]
             return start_query(problem, history, rng, price, z, design="uniform")
 
-        belief = self._belief(problem, known, levels, rng)
+        posterior = self._posterior(problem, known, levels, rng)
         queried = problem.space.to_unit(list({point_key(t.x): t.x for t in known.finished}.values()))
-        mu, sigma = belief.moments(queried)
+        mu, sigma = posterior.moments(queried)
         best = float(mu[int(np.argmax(mu - sigma))])  # the mean at x**
-        promised = PromisedImprovement(belief, best, np.array([price.target / price.of(z) for z in levels]))
+        promised = PromisedImprovement(posterior, best, np.array([price.target / price.of(z) for z in levels]))
         anchors = queried[np.argsort(-mu, kind="stable")[:5]]
         ranked = MAXIMIZERS[self.maximizer](promised, problem.space, rng, anchors)
         u, z, stands_in = best_candidate(
             problem, history, ranked, lambda u: dict(levels[promised.level(u)]), others=levels
         )
         reason = STAND_IN if stands_in else _sentence(levels, z)
-        return Suggestion(problem.space.from_unit(u), z, self._why(problem, history, belief, u, z, levels, reason))
+        return Suggestion(problem.space.from_unit(u), z, self._why(problem, history, posterior, u, z, levels, reason))
 
-    def _belief(self, problem: Problem, known: History, levels: list[Point], rng: np.random.Generator) -> Belief:
+    def _posterior(
+        self, problem: Problem, known: History, levels: list[Point], rng: np.random.Generator
+    ) -> LevelsPosterior:
         domain = Problem(problem.space, direction=problem.direction)
         encoding, dataset = Encoding(domain, "se"), Dataset.of(domain, known)
         reached = np.array([levels.index(t.z) for t in [*known.finished, *known.running]])
@@ -132,7 +134,7 @@ class MFSKO:
         data = dataset.encoded(encoding, stored.fit.standard)
         kappa, h, eta2 = unpack(np.array(stored.fit.theta), len(levels))
         mean = float(np.median(data.y))
-        return Belief.build(
+        return LevelsPosterior.build(
             problem, encoding, stored.fit.standard, data, reached, autoregressive(kappa), h, eta2, mean, learned
         )
 
@@ -140,15 +142,15 @@ class MFSKO:
         self,
         problem: Problem,
         history: History,
-        belief: Belief,
+        posterior: LevelsPosterior,
         u: FloatArray,
         z: Point,
         levels: list[Point],
         reason: str,
     ) -> dict[str, Any]:
-        weight = beta(len(history.chosen) + 1, len(problem.space), float(np.sum(1.0 / belief.h[0])))
+        weight = beta(len(history.chosen) + 1, len(problem.space), float(np.sum(1.0 / posterior.h[0])))
         level = {"level": levels.index(z) + 1} if z in levels else {}
-        return explain(belief, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei", **level)
+        return explain(posterior, history, u, phase="model", reason=reason, beta=weight, acquisition="log_ei", **level)
 
 
 def _sentence(levels: list[Point], z: Point) -> str:
@@ -287,8 +289,8 @@ def _known(
     level: NDArray[np.int_],
     encoding: Encoding,
     hyperparameters: Mapping[str, Any],
-) -> Belief:
-    """Return the belief under a GP that the user knows: its terms, or its own covariance of the levels in one term."""
+) -> LevelsPosterior:
+    """Return the posterior under a GP that the user knows: its terms, or its covariance of the levels as one term."""
     d, eta2 = len(problem.space), float(hyperparameters["eta2"])
     if "terms" in hyperparameters:
         B, h = _checked_terms(problem, hyperparameters["terms"], len(levels))
@@ -301,7 +303,7 @@ def _known(
     standard = Standardisation(0.0, 1.0)
     data = dataset.encoded(encoding, standard)
     mean = sign(problem.direction) * float(hyperparameters["mean"])
-    return Belief.build(problem, encoding, standard, data, level, B, h, eta2, mean, None)
+    return LevelsPosterior.build(problem, encoding, standard, data, level, B, h, eta2, mean, None)
 
 
 def _checked_terms(problem: Problem, terms: Any, M: int) -> tuple[FloatArray, FloatArray]:  # B (T, M, M), h (T, d)
@@ -327,7 +329,7 @@ def _are_covariances(B: FloatArray) -> bool:  # (T, M, M)
 
 
 @dataclass(frozen=True)
-class Belief:
+class LevelsPosterior:
     """The joint posterior of all levels, in standardised units and so that more is better."""
 
     problem: Problem
@@ -342,7 +344,7 @@ class Belief:
     factor: Factor  # of their covariance
     alpha: FloatArray  # (n,), zero for the pending points
     fit: LevelsFit | None
-    """What a refit for this very belief learned; None if an earlier one served."""
+    """What a refit for this very posterior learned; None if an earlier one served."""
 
     @classmethod
     def build(
@@ -357,7 +359,7 @@ class Belief:
         eta2: float,
         m: float,
         fit: LevelsFit | None,
-    ) -> Belief:
+    ) -> LevelsPosterior:
         """Condition on the results, then on the mean at what is pending, which leaves all means as they are.
 
         Results are kept in order of their levels: a term that begins at a higher level is zero for those before.
@@ -449,20 +451,20 @@ class _Term:
     factor: Factor  # of the same results
 
     @classmethod
-    def build(cls, belief: Belief, B: FloatArray, h: FloatArray) -> _Term:
+    def build(cls, posterior: LevelsPosterior, B: FloatArray, h: FloatArray) -> _Term:
         levels = np.flatnonzero(B.any(axis=1))
-        first = int(np.argmax(np.isin(belief.level, levels)))
+        first = int(np.argmax(np.isin(posterior.level, levels)))
         rows, kinds = np.unique(B[levels], axis=0, return_inverse=True)
-        radial = belief.encoding.kernel.radial[0]
+        radial = posterior.encoding.kernel.radial[0]
         return cls(
             first,
             levels,
             kinds.ravel(),
-            rows[:, belief.level[first:]],
+            rows[:, posterior.level[first:]],
             radial,
             h,
-            lifted(radial.scaled(h, belief.F[first:])),
-            belief.factor.block(first, len(belief.F)),
+            lifted(radial.scaled(h, posterior.F[first:])),
+            posterior.factor.block(first, len(posterior.F)),
         )
 
     def whitened(self, F: FloatArray) -> FloatArray:  # (q, D) -> (kinds, q, n - first)
@@ -479,7 +481,7 @@ class _Term:
 class PromisedImprovement:
     """The logarithm of the acquisition of [H06] at the best level of every x: what the maximiser maximises."""
 
-    belief: Belief
+    posterior: LevelsPosterior
     best: float
     per_cost: FloatArray  # (M,), cost_{M-1} / cost_m
 
@@ -492,7 +494,7 @@ class PromisedImprovement:
         An option has no slope, and no two values at it need be the same to the last bit.
         """
         q, d = U.shape
-        numeric = self.belief.encoding.x_numeric
+        numeric = self.posterior.encoding.x_numeric
         along, k = np.eye(d)[numeric], len(numeric)
         up, down = (np.clip(U[:, None, :] + step * along, 0.0, 1.0) for step in (_STEP, -_STEP))  # (q, k, d)
         values = self.value(np.vstack([U, up.reshape(-1, d), down.reshape(-1, d)]))
@@ -507,10 +509,10 @@ class PromisedImprovement:
 
     def by_level(self, U: FloatArray) -> FloatArray:  # (q, d) -> (M, q)
         """Return the sum of the four factors' logarithms at every level."""
-        mu, variance, covariance = self.belief.joint(U)
+        mu, variance, covariance = self.posterior.joint(U)
         improvement = acquisition.log_ei(mu, np.sqrt(variance[-1]), self.best)[0]
         correlation = np.maximum(covariance / np.sqrt(variance * variance[-1]), _UNCORRELATED)
         total = improvement + np.log(correlation) + np.log(self.per_cost)[:, None]
-        if self.belief.eta2 > 0.0:  # 1 - 1 / sqrt(1 + r), with all its digits where r is small
-            total += np.log(-np.expm1(-0.5 * np.log1p(variance / self.belief.eta2)))
+        if self.posterior.eta2 > 0.0:  # 1 - 1 / sqrt(1 + r), with all its digits where r is small
+            total += np.log(-np.expm1(-0.5 * np.log1p(variance / self.posterior.eta2)))
         return np.asarray(total)

@@ -1,4 +1,4 @@
-"""The optimiser: the one stateful object.  It asks a strategy, keeps the books, and remembers through a storage."""
+"""The optimiser: the one stateful object.  It asks a strategy, keeps the ledger, and remembers through a storage."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 
 from boca.accounting import cost as cost_models
-from boca.accounting.ledger import Books
-from boca.domain.budget import Budget, Capital
+from boca.accounting.ledger import Ledger
+from boca.domain.budget import Budget, Limit
 from boca.domain.errors import InvalidInput, InvalidTrial
 from boca.domain.problem import Problem
 from boca.domain.space import Point, finite_number
@@ -42,7 +42,7 @@ class Optimizer:
         self,
         problem: Problem,
         *,
-        budget: Capital | float | None,
+        budget: Limit | float | None,
         strategy: Strategy | None = None,
         seed: int | None = None,
         storage: str | None = None,
@@ -69,8 +69,8 @@ class Optimizer:
         self.strategy = strategy
         self.seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else int(seed)  # 63 bits
         self.name = name
-        self.capital = budget if isinstance(budget, Capital) or budget is None else Capital(budget, "cost")
-        self._first: Capital | None = None  # the budget that the study was made with, where it is another now
+        self.limit = budget if isinstance(budget, Limit) or budget is None else Limit(budget, "cost")
+        self._first: Limit | None = None  # the budget that the study was made with, where it is another now
         self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
         self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
         self._refused: tuple[int, tuple[Queued, ...]] | None = None  # the event and the queue of the last "not now"
@@ -95,14 +95,14 @@ class Optimizer:
         """Make the study, or see that the one that is there was made of the same."""
         from boca.study.storage.reader import described
 
-        given = describe(self.problem, self.strategy, seed=self.seed, capital=self.capital)
+        given = describe(self.problem, self.strategy, seed=self.seed, limit=self.limit)
         stored = described(self.name, database.create(self.name, given))
         if seed is None:
             self.seed = given["seed"] = stored["seed"]
         wrong = differences(stored, given)
         first = stored.get("first_budget", stored["budget"] if "budget" in wrong else None)
         if first is not None:
-            given["first_budget"], self._first = first, Capital(**first)
+            given["first_budget"], self._first = first, Limit(**first)
         if wrong and allow_change and wrong.keys() <= CHANGEABLE:
             if "budget" in wrong:
                 _refuse_narrower(self.problem, stored["budget"], given["budget"])
@@ -136,19 +136,19 @@ class Optimizer:
     @property
     def budget(self) -> Budget:
         """The money in cost units, with what is spent and what trials that are out have reserved."""
-        return self._books(self._history).budget
+        return self._ledger(self._history).budget
 
     @property
     def spent(self) -> float:
         """What finished trials were charged: cost units, or seconds under a budget in seconds."""
-        return self._books(self._history).spent
+        return self._ledger(self._history).spent
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know about this study, in sentences."""
         now = self.storage.read()
-        books = self._books(now.history)
-        return tuple(books.warnings(queued=sum(not books.affords(point.z) for point in now.queue)))
+        ledger = self._ledger(now.history)
+        return tuple(ledger.warnings(queued=sum(not ledger.affords(point.z) for point in now.queue)))
 
     def recommend(self) -> Recommendation | None:
         """Return the point to use at the target, with its uncertainty; None before the first result."""
@@ -179,9 +179,9 @@ class Optimizer:
         self._note_time(trials)  # choosing the later ones is not the earlier ones' time
         return trials
 
-    def retake(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
-        """Take over the trials whose executors died, and return them to be evaluated again; see `Storage.retake`."""
-        trials = [trial.copied() for trial in self.storage.retake(lease, max_retries=max_retries, limit=limit)]
+    def take_over(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
+        """Take over the trials whose executors died, and return them to be evaluated again; see `Storage.take_over`."""
+        trials = [trial.copied() for trial in self.storage.take_over(lease, max_retries=max_retries, limit=limit)]
         self._note_time(trials)
         return trials
 
@@ -278,29 +278,29 @@ class Optimizer:
         """All trials as they are stored: for reading alone, since an edit would be one of the study."""
         return self.storage.read().history
 
-    def _books(self, history: History) -> Books:
-        return Books(self.problem, history, self.capital, self._first)
+    def _ledger(self, history: History) -> Ledger:
+        return Ledger(self.problem, history, self.limit, self._first)
 
     def _ask(self, lease: Lease | None, check: Check | None) -> Trial | None:
         """Choose, then claim what was chosen, unless somebody else claimed in between: then choose again.
 
         No lock is held while a strategy thinks.  After some tries the claim is made in any case, if the money suffices.
         """
-        if self.capital is not None and self.capital.unit == "seconds":
+        if self.limit is not None and self.limit.unit == "seconds":
             _load_what_choosing_needs()  # a second, once a process, that nobody chose anything in
         began = time.perf_counter()
         for tries in itertools.count():
             now = self.storage.read()
             if self._refused == (now.event, now.queue):
                 return None  # a driver asks every second: the same question has the same answer
-            books = self._books(now.history)
-            chosen = self._choose(now, books)
+            ledger = self._ledger(now.history)
+            chosen = self._choose(now, ledger)
             if chosen is None:
                 self._refused = (now.event, now.queue)
                 return None
             x, z, why, queued = chosen
             overhead = time.perf_counter() - began
-            draft = Trial(len(now.history), x, z, books.costs.of(z), why, overhead=overhead)
+            draft = Trial(len(now.history), x, z, ledger.costs.of(z), why, overhead=overhead)
             if check is not None:
                 check(draft)
             affords = self._stands(x, z, len(now.history)) if tries >= _TRIES else None
@@ -310,18 +310,18 @@ class Optimizer:
                 return trial.copied()
         raise AssertionError("a count has no end")
 
-    def _choose(self, now: Snapshot, books: Books) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
+    def _choose(self, now: Snapshot, ledger: Ledger) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
         """Return the next point with its fidelity and its reasons; None where the money does not suffice."""
         out = occupied(now.history)
         for queued in now.queue:
             x, z = dict(queued.x), dict(queued.z)
-            if books.affords(z) and (point_key(x), point_key(z)) not in out:
+            if ledger.affords(z) and (point_key(x), point_key(z)) not in out:
                 return x, z, {"reason": "A point that was asked for.", "phase": "queued"}, queued
         rng = np.random.default_rng([self.seed, len(now.history)])
-        suggestion = self.strategy.suggest(self.problem, now.history, books.budget, rng)
+        suggestion = self.strategy.suggest(self.problem, now.history, ledger.budget, rng)
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
-        if not books.affords(z):
+        if not ledger.affords(z):
             return None
         return x, z, dict(suggestion.why), None
 
@@ -334,7 +334,7 @@ class Optimizer:
 
         def stands(history: History) -> bool:
             others = {(point_key(t.x), point_key(t.z)) for t in history[number:]} | occupied(history)
-            return here not in others and self._books(history).affords(z)
+            return here not in others and self._ledger(history).affords(z)
 
         return stands
 

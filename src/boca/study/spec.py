@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from boca.domain.budget import Capital
+from boca.domain.budget import Limit
 from boca.domain.problem import Direction, Problem
 from boca.domain.space import Choice, Float, Int, Parameter, Space
 
@@ -21,7 +21,7 @@ CHANGEABLE = frozenset({"budget", "fields"})
 """The parts that may differ where somebody says so: results stay results with more money, and with another version."""
 
 
-def describe(problem: Problem, strategy: object, *, seed: int, capital: Capital | None) -> dict[str, Any]:
+def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | None) -> dict[str, Any]:
     """Return everything that a resumed study must have in common with the first one, as JSON."""
     description = {
         "space": _space(problem.space),
@@ -32,7 +32,7 @@ def describe(problem: Problem, strategy: object, *, seed: int, capital: Capital 
         "target_cost": problem.target_cost if problem.has_declared_cost else None,
         "strategy": plain(strategy),
         "seed": seed,
-        "budget": None if capital is None else asdict(capital),
+        "budget": None if limit is None else asdict(limit),
     }
     return dict(json.loads(json.dumps(description, allow_nan=False)))
 
@@ -58,9 +58,9 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
     return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction)
 
 
-def capital_of(spec: Mapping[str, Any]) -> Capital | None:
+def limit_of(spec: Mapping[str, Any]) -> Limit | None:
     """Return the budget of a description."""
-    return None if spec["budget"] is None else Capital(**spec["budget"])
+    return None if spec["budget"] is None else Limit(**spec["budget"])
 
 
 def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:

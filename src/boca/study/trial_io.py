@@ -29,7 +29,7 @@ _COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", 
 
 
 @dataclass(frozen=True)
-class Known:
+class ImportedResult:
     """A result that somebody has, with its fidelity and its cost; that is in seconds where it is learned."""
 
     x: Point
@@ -68,7 +68,7 @@ def _cell(value: object) -> object:
 # Back ---------------------------------------------------------------------------------------------------------------
 
 
-def results(source: object, problem: Problem) -> list[Known]:
+def results(source: object, problem: Problem) -> list[ImportedResult]:
     """Return the complete results of a history, a pandas table, or a file of either format, as points of a problem.
 
     A fidelity that is not said is the target's, and a row without a state is complete.  Nothing is taken from a source
@@ -83,7 +83,7 @@ def results(source: object, problem: Problem) -> list[Known]:
         if not isinstance(source, History):  # its rows have a column of their own for everything
             _refuse_unclear(problem, record, where)
         found.append(
-            Known(
+            ImportedResult(
                 _point(problem.space, "x", record, where, {}, is_text=is_text),
                 _point(problem.fidelity, "z", record, where, problem.target, is_text=is_text),
                 _number(record.get("value"), "value", where),

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from boca.domain.budget import Capital
+from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import CostFunction, Direction, Problem
 from boca.domain.space import Choice, Float, Int, Parameter, Point, Space, finite_number, whole_number
@@ -50,13 +50,13 @@ _LARGEST_SEED = 2**63 - 1  # what a database can hold
 
 
 @dataclass(frozen=True)
-class Study:
+class StudyFile:
     """What a file says, and the defaults for what it does not say."""
 
     name: str
     """By default that of the file, without its ending."""
     problem: Problem
-    budget: Capital
+    budget: Limit
     strategy: Strategy | None
     """None stands for the default of the library."""
     seed: int | None
@@ -103,7 +103,7 @@ class Powers:
         return math.prod(math.pow(z[name], exponent) for name, exponent in self.exponents)
 
 
-def load(path: str | os.PathLike[str]) -> Study:
+def load(path: str | os.PathLike[str]) -> StudyFile:
     """Read a study from a file, import what it names, and refuse what cannot be meant.
 
     Of two files whose folders have modules of the same names, run one before the other is loaded: a process of its own
@@ -131,7 +131,7 @@ def _read(file: Path) -> Table:
         raise InvalidInput(f"The file must be TOML of a reasonable size: {error}.") from error
 
 
-def _study(document: Table, file: Path) -> Study:
+def _study(document: Table, file: Path) -> StudyFile:
     """Check everything that needs no code of the user's first, then import that."""
     only(document, _KEYS, "A study")
     folder = str(file.parent)
@@ -150,7 +150,9 @@ def _study(document: Table, file: Path) -> Study:
     problem = Problem(space, fidelity, cost=cost, target=target, direction=direction)
     strategy = _strategy(document.get("strategy"), problem, folder)
     objective = _objective(document, problem, folder)
-    return Study(name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, file.parent)
+    return StudyFile(
+        name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, file.parent
+    )
 
 
 # Single values --------------------------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ def _powers(given: Table, fidelity: Space) -> Powers:
     return Powers(tuple((name, finite_number(exponent, f"cost.{name}")) for name, exponent in given.items()))
 
 
-def _budget(given: object) -> Capital:
+def _budget(given: object) -> Limit:
     if given is None:
         raise InvalidInput("budget must be given, such as { targets = 30 }; got none.")
     table = _table(given, "budget", "{ targets = 30 }")
@@ -278,7 +280,7 @@ def _budget(given: object) -> Capital:
     if len(table) != 1:
         raise InvalidInput(f"budget must have exactly one of {', '.join(_UNITS)}; got {table!r}.")
     ((unit, amount),) = table.items()
-    return Capital(_positive(amount, f"budget.{unit}"), unit)  # type: ignore[arg-type]
+    return Limit(_positive(amount, f"budget.{unit}"), unit)  # type: ignore[arg-type]
 
 
 # Objective and storage ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from engine_contract import BAD, GOOD, EngineContract, Make, run
 
 from boca.domain.errors import InvalidInput
 from boca.domain.space import finite_number
-from boca.execution.executors import Slots, engine, refuse_wrong_timeout
+from boca.execution.executors import Workers, engine, refuse_wrong_timeout
 from boca.execution.executors.worker import _finite
 
 
@@ -54,7 +54,7 @@ class TestInline(EngineContract):
 
 @pytest.mark.parametrize("executor", ["4", 1.5, True, object(), ThreadPoolExecutor, [2], pytest])
 def test_what_is_no_executor_is_refused_with_a_list(executor: object) -> None:
-    with pytest.raises(InvalidInput, match=r"worker processes.*Slots.*Executor.*Dask.*ray"):
+    with pytest.raises(InvalidInput, match=r"worker processes.*Workers.*Executor.*Dask.*ray"):
         engine(executor, lambda x: 1.0, takes_fidelity=False)
 
 
@@ -63,9 +63,9 @@ def test_the_number_of_workers_is_positive() -> None:
         with pytest.raises(InvalidInput, match="at least 1"):
             engine(count, lambda x: 1.0, takes_fidelity=False)
     with pytest.raises(InvalidInput, match="memory must be"):
-        Slots(1, memory=0)
+        Workers(1, memory=0)
     with pytest.raises(InvalidInput, match="must be an integer"):
-        Slots(1.5)  # type: ignore[arg-type]
+        Workers(1.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), "5", True])

@@ -77,7 +77,7 @@ def test_what_a_claim_returns_is_what_is_stored(place):
     assert everything(place.study().read().history[0]) == everything(trial)
 
 
-@pytest.mark.parametrize("change", ["claim", "finish", "add", "again", "retake"])
+@pytest.mark.parametrize("change", ["claim", "finish", "add", "again", "take_over"])
 def test_a_claim_on_what_is_no_longer_true_is_refused_and_stores_nothing(place, change):
     one, other = place.study(), place.study()
     lease = Lease()
@@ -87,8 +87,8 @@ def test_a_claim_on_what_is_no_longer_true_is_refused_and_stores_nothing(place, 
         "claim": lambda: claim(other),
         "finish": lambda: other.finish(complete(trial)),
         "add": lambda: other.add(complete(draft())),
-        "again": lambda: other.again(trial, lease),
-        "retake": lambda: other.retake(lease, max_retries=2),
+        "again": lambda: other.retry(trial, lease),
+        "take_over": lambda: other.take_over(lease, max_retries=2),
     }[change]()
     now = seen(other)
     assert one.claim(draft(0.75), seen=before) is None
@@ -140,9 +140,9 @@ def test_events_have_one_strictly_increasing_order(place):
     added = study.add(complete(draft()))
     happened(added, added.asked)
     assert added.told == added.asked
-    (first,) = study.retake(lease, max_retries=2)
+    (first,) = study.take_over(lease, max_retries=2)
     events.append(study.read().event)
-    second = study.again(second, lease)
+    second = study.retry(second, lease)
     events.append(study.read().event)
     for trial in (complete(second), failed(first)):
         done = study.finish(trial)
@@ -241,7 +241,7 @@ def test_only_the_last_attempt_may_bring_a_result(place):
     one, other = place.study(), place.study()
     lease = Lease()
     first = claim(one, lease=Lease(owner=DEAD))
-    (second,) = other.retake(lease, max_retries=2)
+    (second,) = other.take_over(lease, max_retries=2)
     now = seen(one)
     for late in (complete(first), failed(first)):
         with pytest.raises(InvalidTrial, match=r"attempt 1 comes too late for attempt 2.*opt\.add"):
@@ -253,11 +253,11 @@ def test_only_the_last_attempt_may_bring_a_result(place):
 def test_an_added_result_is_nobodys_trial(place):
     study = place.study()
     claim(study)
-    added = study.add(complete(draft(0.25, why={"reason": "Known.", "phase": "added"}), 4.0))
+    added = study.add(complete(draft(0.25, why={"reason": "ImportedResult.", "phase": "added"}), 4.0))
     assert (added.number, added.state, added.value, added.added) == (1, "complete", 4.0, True)
     assert added.asked == added.told == study.read().event == 2
     assert not study.is_held_by_others(Lease())
-    assert list(study.retake(Lease(), max_retries=2)) == []
+    assert list(study.take_over(Lease(), max_retries=2)) == []
     with pytest.raises(InvalidTrial, match="has its result already"):
         study.finish(complete(added, 5.0))
 
@@ -269,11 +269,11 @@ def test_the_trial_of_a_dead_owner_is_taken_over_at_once(place):
     one, other = place.study(), place.study()
     first = claim(one, lease=Lease(owner=DEAD, seconds=3600.0))
     lease = Lease()
-    (taken,) = other.retake(lease, max_retries=2)
+    (taken,) = other.take_over(lease, max_retries=2)
     assert everything(taken) == everything(first) | {"attempt": 1}
     assert everything(one.read().history[0]) == everything(taken)
     assert one.read().event == 2
-    assert list(one.retake(Lease(), max_retries=2)) == []  # whoever has it now lives
+    assert list(one.take_over(Lease(), max_retries=2)) == []  # whoever has it now lives
     assert one.is_held_by_others(Lease())
     assert not one.is_held_by_others(lease)
 
@@ -284,7 +284,7 @@ def test_a_lease_that_has_ended_is_taken_over_even_of_another_machine(place):
     claim(study, 0.1, lease=Lease(owner=elsewhere, seconds=-1.0))
     claim(study, 0.2, lease=Lease(owner=elsewhere, seconds=3600.0))
     claim(study, 0.3, lease=Lease(seconds=-1.0))
-    taken = study.retake(Lease(), max_retries=2)
+    taken = study.take_over(Lease(), max_retries=2)
     assert [(trial.number, trial.attempt) for trial in taken] == [(0, 1), (2, 1)]
 
 
@@ -296,7 +296,7 @@ def test_what_needs_no_taking_over_is_left_alone(place):
     claim(study, 0.4, lease=replace(lease, seconds=-1.0))  # mine, late with the renewal: I know best whether I live
     study.finish(complete(claim(study, 0.5, lease=Lease(owner=DEAD))))
     now = seen(study)
-    assert list(study.retake(lease, max_retries=2)) == []
+    assert list(study.take_over(lease, max_retries=2)) == []
     assert seen(study) == now
 
 
@@ -304,7 +304,7 @@ def test_two_that_come_at_once_do_not_both_take_over(place):
     one, other = place.study(), place.study()
     for a in (0.1, 0.2, 0.3):
         claim(one, a, lease=Lease(owner=DEAD))
-    taken = [study.retake(Lease(), max_retries=2) for study in (one, other)]
+    taken = [study.take_over(Lease(), max_retries=2) for study in (one, other)]
     assert [[trial.number for trial in trials] for trials in taken] == [[0, 1, 2], []]
 
 
@@ -314,9 +314,9 @@ def test_a_trial_that_kills_whoever_has_it_fails_in_the_end(place, max_retries, 
     other = claim(study, 0.9, lease=Lease())
     claim(study, 0.1, lease=Lease(owner=DEAD))
     for attempt in range(1, max_retries + 1):
-        (taken,) = study.retake(Lease(owner=DEAD), max_retries=max_retries)
+        (taken,) = study.take_over(Lease(owner=DEAD), max_retries=max_retries)
         assert (taken.number, taken.attempt) == (1, attempt)
-    assert list(study.retake(Lease(), max_retries=max_retries)) == []
+    assert list(study.take_over(Lease(), max_retries=max_retries)) == []
     dead = study.read().history[1]
     assert (dead.state, dead.value, dead.attempt) == ("failed", None, max_retries)
     assert dead.reason == f"The process that evaluated this trial died {times}."
@@ -330,20 +330,20 @@ def test_a_trial_that_kills_whoever_has_it_fails_in_the_end(place, max_retries, 
 def test_another_attempt_is_begun_by_who_holds_the_trial_and_by_nobody_else(place):
     study, lease = place.study(), Lease()
     first = claim(study, lease=lease)
-    second = study.again(first, lease)
+    second = study.retry(first, lease)
     assert everything(second) == everything(first) | {"attempt": 1}
     assert everything(place.study().read().history[0]) == everything(second)
     assert not study.is_held_by_others(lease)
-    first, second = second, study.again(replace(second, overhead=2.5), lease)  # what the attempts took so far
+    first, second = second, study.retry(replace(second, overhead=2.5), lease)  # what the attempts took so far
     assert everything(second) == everything(first) | {"attempt": 2, "overhead": 2.5}
     assert everything(place.study().read().history[0]) == everything(second)
     now = seen(study)
     with pytest.raises(InvalidTrial, match="comes too late"):
-        study.again(first, lease)
+        study.retry(first, lease)
     assert seen(study) == now
     study.finish(complete(second))
     with pytest.raises(InvalidTrial, match="has its result already"):
-        study.again(second, lease)
+        study.retry(second, lease)
 
 
 def test_a_lease_that_is_renewed_does_not_end(place):
@@ -355,7 +355,7 @@ def test_a_lease_that_is_renewed_does_not_end(place):
     now = study.read().event
     study.renew(replace(lease, seconds=60.0))
     assert study.read().event == now  # who holds a trial is no part of what happened
-    assert [trial.number for trial in place.study().retake(Lease(), max_retries=2)] == [2]
+    assert [trial.number for trial in place.study().take_over(Lease(), max_retries=2)] == [2]
 
 
 def test_what_is_released_is_taken_over_at_once_but_its_result_is_taken_until_then(place):
@@ -366,7 +366,7 @@ def test_what_is_released_is_taken_over_at_once_but_its_result_is_taken_until_th
     study.release(lease)
     assert study.read().event == now
     study.finish(complete(second))
-    assert [trial.number for trial in place.study().retake(Lease(), max_retries=2)] == [0]
+    assert [trial.number for trial in place.study().take_over(Lease(), max_retries=2)] == [0]
     study.finish(complete(third))
 
 
@@ -378,11 +378,11 @@ def test_what_is_released_uses_up_no_retry_however_often(place):
     for _ in range(3):
         study.release(lease)
         lease = Lease()
-        (taken,) = study.retake(lease, max_retries=0)
+        (taken,) = study.take_over(lease, max_retries=0)
         assert everything(taken) == everything(first)
     assert everything(place.study().read().history[0]) == everything(first)
     study.renew(replace(lease, seconds=-1.0))  # the end of a lease, and no release
-    assert list(study.retake(Lease(), max_retries=0)) == []
+    assert list(study.take_over(Lease(), max_retries=0)) == []
     assert study.read().history[0].state == "failed"
 
 
@@ -390,7 +390,7 @@ def test_no_more_is_taken_over_than_is_wanted(place):
     study = place.study()
     for k in range(5):
         claim(study, k / 10, lease=Lease(owner=DEAD))
-    taken = [study.retake(Lease(), max_retries=2, limit=limit) for limit in (0, 1, 3, None)]
+    taken = [study.take_over(Lease(), max_retries=2, limit=limit) for limit in (0, 1, 3, None)]
     assert [[trial.number for trial in trials] for trials in taken] == [[], [0], [1, 2, 3], [4]]
 
 
@@ -400,8 +400,8 @@ def test_what_somebody_holds_is_not_abandoned(place):
     far = claim(study, 0.2, lease=Lease(owner=replace(Owner.me(), machine="elsewhere")))
     done = study.finish(complete(claim(study, 0.3)))
     now = seen(study)
-    assert [study.abandon(trial) for trial in (mine, far, done)] == [False] * 3
-    assert list(study.retake(lease, max_retries=2)) == list(study.retake(Lease(), max_retries=2)) == []
+    assert [study.hand_back(trial) for trial in (mine, far, done)] == [False] * 3
+    assert list(study.take_over(lease, max_retries=2)) == list(study.take_over(Lease(), max_retries=2)) == []
     assert seen(study) == now
     assert study.finish(complete(mine)).attempt == 0
 
@@ -410,10 +410,10 @@ def test_what_somebody_holds_is_not_abandoned(place):
 def test_what_is_abandoned_is_tried_once_more_though_its_attempts_are_used_up(place, lease):
     study = place.study()
     first = claim(study, lease=lease)
-    assert study.abandon(first)
+    assert study.hand_back(first)
     assert study.read().event == first.asked
     assert study.is_held_by_others(Lease())
-    (taken,) = study.retake(Lease(), max_retries=0)
+    (taken,) = study.take_over(Lease(), max_retries=0)
     assert everything(taken) == everything(first) | {"attempt": 1}
     with pytest.raises(InvalidTrial, match="comes too late"):  # somebody worked on it after all
         study.finish(complete(first))
@@ -446,7 +446,7 @@ def test_a_second_handle_sees_every_change_and_what_did_not_change_is_not_read_a
     now = other.read()
     assert [new is old for new, old in zip(now.history, before.history, strict=True)] == [True, False, True, True]
     assert now.history[1].value == 2.0
-    one.again(trials[2], lease)
+    one.retry(trials[2], lease)
     claim(one, 0.9)
     later = other.read()
     assert [new is old for new, old in zip(later.history[:4], now.history, strict=True)] == [True, True, False, True]
@@ -601,7 +601,7 @@ def test_a_lease_lasts_as_long_as_it_says(place):
     study = place.study()
     claim(study, lease=Lease(seconds=0.5))
     began = time.monotonic()
-    while not (taken := study.retake(Lease(), max_retries=2)):
+    while not (taken := study.take_over(Lease(), max_retries=2)):
         time.sleep(0.02)
     assert 0.3 < time.monotonic() - began < 30.0
     assert [trial.number for trial in taken] == [0]

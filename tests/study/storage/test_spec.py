@@ -11,11 +11,11 @@ import pytest
 
 import boca
 from boca import Boca, Choice, Float, Int, Problem, RandomSearch, Space, Suggestion, seconds, targets
-from boca.domain.budget import Capital
+from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput
 from boca.gp.kernels import Radial
 from boca.model.surrogate import Surrogate
-from boca.study.spec import capital_of, describe, differences, plain, problem_of
+from boca.study.spec import describe, differences, limit_of, plain, problem_of
 from support.places import on
 
 SPACE = Space(a=Float(0.5, 8.0, log=True), b=Int(1, 5), c=Choice(["x", "y"]))
@@ -329,15 +329,15 @@ def test_a_wider_budget_lets_a_finished_study_go_on(database):
 # What is stored -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("capital", [None, targets(3), seconds(7.5), Capital(12, "cost")])
+@pytest.mark.parametrize("limit", [None, targets(3), seconds(7.5), Limit(12, "cost")])
 @pytest.mark.parametrize("strategy", [Boca(), Boca.paper(), boca.MFSKO(), boca.MFGPUCB(), boca.GPEI(), Mine(), Plain()])
-def test_a_description_is_json_and_agrees_with_itself(strategy, capital):
-    described = describe(problem(), strategy, seed=7, capital=capital)
+def test_a_description_is_json_and_agrees_with_itself(strategy, limit):
+    described = describe(problem(), strategy, seed=7, limit=limit)
     assert json.loads(json.dumps(described, allow_nan=False)) == described
     parts = ["space", "fidelity", "target", "direction", "cost", "target_cost", "strategy", "seed", "budget"]
     assert list(described) == parts
     assert differences(described, described) == {}
-    assert capital_of(described) == capital
+    assert limit_of(described) == limit
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_a_problem_can_be_made_of_its_description(database, given):
     ids=["", "target", "constant", "unit"],
 )
 def test_of_a_declared_cost_the_price_of_a_target_is_remembered(given):
-    made = problem_of(describe(given, RandomSearch(), seed=0, capital=None))
+    made = problem_of(describe(given, RandomSearch(), seed=0, limit=None))
     assert made.target_cost == given.target_cost
     assert all(made.cost(z) > 0 for z in given.grid[0])
 
@@ -372,7 +372,7 @@ def test_a_server_stores_the_same(tmp_path):
     with on("postgres", tmp_path) as place:
         first = begun(place, strategy=Mine(), budget=seconds(7.5), seed=2**63 - 1)
         stored = place.database().spec("study")
-        assert stored == describe(problem(), Mine(), seed=first.seed, capital=seconds(7.5))
+        assert stored == describe(problem(), Mine(), seed=first.seed, limit=seconds(7.5))
         assert list(stored["space"]) == list(SPACE)
         with pytest.raises(InvalidInput, match="direction was"):
             begun(place, problem(direction="minimize"), strategy=Mine(), budget=seconds(7.5), seed=None)
@@ -392,7 +392,7 @@ def test_settings_are_told_plainly():
 
 def test_the_same_cost_in_other_words_is_the_same_cost():
     one, other = problem(), problem(cost=lambda z: math.exp(math.log(z["n"]) + math.log(z["m"])))
-    described = [describe(p, RandomSearch(), seed=0, capital=None) for p in (one, other)]
+    described = [describe(p, RandomSearch(), seed=0, limit=None) for p in (one, other)]
     assert differences(*described) == {}
 
 

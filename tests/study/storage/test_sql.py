@@ -154,8 +154,8 @@ def test_when_an_attempt_was_handed_out_is_stored_and_stays(database):
     one, other, added = began()
     assert before <= one <= other <= time.time()
     assert added is None
-    again = study.again(first, lease)
-    study.retake(lease, max_retries=2)
+    again = study.retry(first, lease)
+    study.take_over(lease, max_retries=2)
     assert other < began()[0] < began()[1] <= time.time()
     now = began()
     study.finish(complete(again))
@@ -167,7 +167,7 @@ def test_a_result_does_not_move_its_point(database):
     study, lease = database.study(), Lease()
     first, second = claim(study, 0.1, lease=lease), claim(study, 0.2, lease=lease)
     study.finish(replace(complete(first), x={"a": 9.0}, z={}, overhead=7.0))
-    study.again(replace(second, x={"a": 9.0}, z={}), lease)
+    study.retry(replace(second, x={"a": 9.0}, z={}), lease)
     stored = database.study().read().history
     assert [(t.x, t.z, t.overhead) for t in stored] == [({"a": 0.1}, {"n": 1.0}, 0.0), ({"a": 0.2}, {"n": 1.0}, 0.0)]
     assert [(t.state, t.attempt) for t in stored] == [("complete", 0), ("running", 1)]
@@ -211,7 +211,7 @@ def test_studies_of_one_database_do_not_meet(database):
     trial = claim(one, 0.1, lease=Lease(owner=DEAD))
     assert [claim(other, k / 10).number for k in range(3)] == [0, 1, 2]
     assert other.read().queue == ()
-    assert list(other.retake(Lease(), max_retries=2)) == []
+    assert list(other.take_over(Lease(), max_retries=2)) == []
     assert not other.is_held_by_others(Lease())
     (queued,) = one.read().queue
     assert other.claim(draft(0.5), seen=3, queued=queued) is None
@@ -690,9 +690,9 @@ WRITES = {
     "add": lambda study, dead, lease: [study.add(complete(draft(0.7)))],
     "finish": lambda study, dead, lease: [study.finish(complete(dead[0], 2.0))],
     "fail": lambda study, dead, lease: [study.finish(replace(dead[0], state="failed", reason="Why not."))],
-    "again": lambda study, dead, lease: [study.again(dead[1], lease)],
-    "retake": lambda study, dead, lease: study.retake(lease, max_retries=2),
-    "give up": lambda study, dead, lease: study.retake(lease, max_retries=0),
+    "again": lambda study, dead, lease: [study.retry(dead[1], lease)],
+    "take_over": lambda study, dead, lease: study.take_over(lease, max_retries=2),
+    "give up": lambda study, dead, lease: study.take_over(lease, max_retries=0),
     "enqueue": lambda study, dead, lease: study.enqueue({"a": 0.9}, {"n": 1.0}),
     "renew": lambda study, dead, lease: study.renew(lease),
     "release": lambda study, dead, lease: study.release(lease),
@@ -755,12 +755,12 @@ def test_leases_end_by_the_clock_of_the_server_whatever_that_of_a_machine_says(r
     claim(one, lease=elsewhere)
     now = time.time()
     monkeypatch.setattr("boca.study.storage.sql.time.time", lambda: now + 3600.0)
-    assert list(other.retake(Lease(), max_retries=2)) == []
+    assert list(other.take_over(Lease(), max_retries=2)) == []
     other.renew(elsewhere)
     monkeypatch.setattr("boca.study.storage.sql.time.time", lambda: now - 3600.0)
     other.renew(elsewhere)
     monkeypatch.undo()
-    assert list(other.retake(Lease(), max_retries=2)) == []
+    assert list(other.take_over(Lease(), max_retries=2)) == []
 
 
 def test_who_renews_and_who_takes_over_do_not_wait_for_each_other(remote, monkeypatch):
@@ -768,7 +768,7 @@ def test_who_renews_and_who_takes_over_do_not_wait_for_each_other(remote, monkey
     one, other = remote.study(), remote.study()
     lease = Lease(owner=replace(Owner.me(), machine="elsewhere"))
     trials = [claim(one, k / 10, lease=lease) for k in range(2)]
-    one.again(trials[0], lease)  # now its row lies behind the other one
+    one.retry(trials[0], lease)  # now its row lies behind the other one
     one.renew(replace(lease, seconds=-1.0))
     begun, update = threading.Event(), sql.Sql._update
 
@@ -780,7 +780,7 @@ def test_who_renews_and_who_takes_over_do_not_wait_for_each_other(remote, monkey
     monkeypatch.setattr(sql.Sql, "_update", slow)
     monkeypatch.setattr(sql, "_COLLISIONS", ())  # a collision that is mended by another try is one too
     with ThreadPoolExecutor(1) as pool:
-        taken = pool.submit(other.retake, Lease(), max_retries=9)
+        taken = pool.submit(other.take_over, Lease(), max_retries=9)
         assert begun.wait(60.0)
         one.renew(lease)
         assert [trial.number for trial in taken.result(60.0)] == [0, 1]

@@ -167,7 +167,7 @@ class Events(RuleBasedStateMachine):
         self.held = {number: mine if lease.driver == mine.driver else lease for number, lease in self.held.items()}
 
     @rule(driver=st.integers(0, 2))
-    def retake(self, driver):
+    def take_over(self, driver):
         mine = self.leases[driver]
         ended = [
             number
@@ -176,7 +176,7 @@ class Events(RuleBasedStateMachine):
         ]
         before = {number: self.opt.history[number] for number in ended}
         released = {number for number in ended if self.held[number].seconds == RELEASED}
-        taken = self.both(lambda opt: opt.retake(mine, max_retries=1))
+        taken = self.both(lambda opt: opt.take_over(mine, max_retries=1))
         kept = [number for number in ended if number in released or self.model[number][3] < 1]
         assert [trial.number for trial in taken] == kept
         for number in ended:

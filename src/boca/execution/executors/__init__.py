@@ -6,7 +6,7 @@ storages: they take a point and return an outcome, whatever becomes of the objec
 | executor | runs in | a crash costs | after a timeout |
 | --- | --- | --- | --- |
 | None | this process and thread | the run | not possible |
-| n, or Slots(n, memory=...) | n worker processes | one trial | the worker is killed |
+| n, or Workers(n, memory=...) | n worker processes | one trial | the worker is killed |
 | a concurrent.futures.Executor | its workers | all that runs, and the pool | the worker stays busy until it is done |
 | a Dask Client | its workers | what runs in that worker | the worker is killed if it has one thread |
 | the module ray | its workers | one trial | the worker is killed |
@@ -25,9 +25,9 @@ from boca.domain.errors import InvalidInput
 from boca.execution.executors.base import Engine, Objective, Outcome, checked
 from boca.execution.executors.inline import Inline, refuse_timeout
 from boca.execution.executors.pool import Pool
-from boca.execution.executors.slots import SlotEngine, Slots
+from boca.execution.executors.workers import SlotEngine, Workers
 
-__all__ = ["Engine", "Outcome", "Slots", "engine", "refuse_wrong_timeout"]
+__all__ = ["Engine", "Outcome", "Workers", "engine", "refuse_wrong_timeout"]
 
 
 def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> Engine:
@@ -37,8 +37,8 @@ def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> E
     if executor is None:
         return Inline(objective, takes_fidelity=takes_fidelity)
     if isinstance(executor, Integral) and not isinstance(executor, bool):
-        executor = Slots(int(executor))
-    if isinstance(executor, Slots):
+        executor = Workers(int(executor))
+    if isinstance(executor, Workers):
         return SlotEngine(executor, objective, takes_fidelity=takes_fidelity)
     if isinstance(executor, concurrent.futures.Executor):
         return Pool(executor, objective, takes_fidelity=takes_fidelity)
@@ -51,7 +51,7 @@ def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> E
 
         return Ray(executor, objective, takes_fidelity=takes_fidelity)
     raise InvalidInput(
-        "executor must be None for this process, a number of worker processes, boca.executors.Slots(n, memory=...), "
+        "executor must be None for this process, a number of worker processes, boca.executors.Workers(n, memory=...), "
         "a concurrent.futures.Executor, a Dask Client (distributed.Client), or the module ray after ray.init(); "
         f"got {executor!r}."
     )

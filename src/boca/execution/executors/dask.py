@@ -20,7 +20,7 @@ from boca.execution.executors.base import (
     pickled,
     pickled_arguments,
 )
-from boca.execution.executors.inflight import Flight, Flights
+from boca.execution.executors.inflight import Flights, InFlight
 from boca.execution.executors.worker import described, evaluate_pickled
 
 
@@ -115,7 +115,7 @@ class Dask:
                 self._client.run(kill, workers=[address], nanny=True)
 
 
-def _outcome(done: Any, flight: Flight) -> Outcome:
+def _outcome(done: Any, flight: InFlight) -> Outcome:
     from distributed.scheduler import KilledWorker
 
     try:

@@ -16,7 +16,7 @@ from boca.domain.errors import BocaError
 from boca.execution.executors.base import CLOSED, Outcome, closed
 
 
-class Flight:
+class InFlight:
     """One evaluation on its way."""
 
     def __init__(self, flights: Flights, timeout: float | None) -> None:
@@ -64,8 +64,8 @@ class Flights:
 
     def __init__(self) -> None:
         self._change = threading.Condition()
-        self._all: set[Flight] = set()
-        self._lost: set[Flight] = set()
+        self._all: set[InFlight] = set()
+        self._lost: set[InFlight] = set()
         self._is_closed = False
 
     def free(self, capacity: int) -> int:
@@ -73,7 +73,7 @@ class Flights:
         with self._change:
             return max(1, capacity - len(self._lost))
 
-    def begin(self, capacity: int, timeout: float | None) -> Flight:
+    def begin(self, capacity: int, timeout: float | None) -> InFlight:
         """Return a new flight; where no worker is free, wait for one as long as the flight itself may take."""
         with self._change:
             if self._is_closed:
@@ -83,17 +83,17 @@ class Flights:
                     f"All {capacity} workers are busy with evaluations that had no result in time, which this executor "
                     f"cannot stop, and none came free within {timeout:g} s. Use executor=n: such workers are killed."
                 )
-            flight = Flight(self, timeout)
+            flight = InFlight(self, timeout)
             self._all.add(flight)
         return flight
 
-    def remove(self, flight: Flight) -> None:
+    def remove(self, flight: InFlight) -> None:
         with self._change:
             self._all.discard(flight)
             self._lost.discard(flight)
             self._change.notify_all()
 
-    def lose(self, flight: Flight) -> None:
+    def lose(self, flight: InFlight) -> None:
         with self._change:
             if flight in self._all:
                 self._lost.add(flight)

@@ -19,7 +19,7 @@ from boca.execution.executors.base import (
     pickled,
     pickled_arguments,
 )
-from boca.execution.executors.inflight import Flight, Flights
+from boca.execution.executors.inflight import Flights, InFlight
 from boca.execution.executors.worker import Report, described, evaluate, evaluate_pickled
 
 
@@ -73,7 +73,7 @@ class Pool:
         self._flights.close(now=now)
 
 
-def _outcome(done: Future[Report], flight: Flight) -> Outcome:
+def _outcome(done: Future[Report], flight: InFlight) -> Outcome:
     try:
         return outcome_of(done.result())
     except BrokenExecutor as error:

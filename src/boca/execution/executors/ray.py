@@ -18,7 +18,7 @@ from boca.execution.executors.base import (
     pickled,
     pickled_arguments,
 )
-from boca.execution.executors.inflight import Flight, Flights
+from boca.execution.executors.inflight import Flights, InFlight
 from boca.execution.executors.worker import Report, described, evaluate_pickled
 
 
@@ -75,7 +75,7 @@ class Ray:
         with suppress(Exception):  # of a cluster that is gone
             self._ray.cancel(running, force=True)
 
-    def _outcome(self, done: Future[Report], flight: Flight) -> Outcome:
+    def _outcome(self, done: Future[Report], flight: InFlight) -> Outcome:
         exceptions = self._ray.exceptions
         try:
             return outcome_of(done.result())

@@ -1,8 +1,9 @@
 """What every storage does, in the words of the optimiser.
 
-A storage keeps one study: its trials, the queue of points that were asked for, and a number for every event.  `claim`
-and `add` make a trial, `retake` and `again` hand one out once more, and `finish` ends it: each is an event.  `renew`,
-`release` and `abandon` change who holds a trial, which is none.  All of it is durable when the call returns.
+A storage keeps one study: its trials, the queue of points that the user asked for, and a number for every event.
+`claim` and `add` make a trial, `take_over` and `retry` hand one out once more, and `finish` ends it: each is an event.
+`renew`, `release` and `hand_back` change who holds a trial and are no events.  All of it is durable when the call
+returns.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Storage(Protocol):
         """Have the reasons of all trials that were read at hand, so that they outlive the storage."""
         ...
 
-    def retake(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
+    def take_over(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
         """Take over the trials of owners that are dead and of leases that have ended, at most `limit`; return them.
 
         One that was taken over `max_retries` times already fails instead.  What was released or abandoned is taken over
@@ -99,14 +100,14 @@ class Storage(Protocol):
         """
         ...
 
-    def again(self, trial: Trial, lease: Lease) -> Trial:
+    def retry(self, trial: Trial, lease: Lease) -> Trial:
         """Begin another attempt of a running trial whose worker died while its driver lives; return it.
 
         Its `overhead` is stored as it is given, since the seconds of the attempt that died are part of it.
         """
         ...
 
-    def abandon(self, trial: Trial) -> bool:
+    def hand_back(self, trial: Trial) -> bool:
         """Leave a running trial to the driver that comes next, unless somebody holds it; return whether that is so."""
         ...
 

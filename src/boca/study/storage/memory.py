@@ -79,7 +79,7 @@ class Memory:
     def load_reasons(self) -> None:
         pass
 
-    def retake(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
+    def take_over(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
         with self._lock:
             taken: list[Trial] = []
             for number, (held, until) in sorted(self._leases.items()):
@@ -94,13 +94,13 @@ class Memory:
                     self.finish(trial)
             return taken
 
-    def again(self, trial: Trial, lease: Lease) -> Trial:
+    def retry(self, trial: Trial, lease: Lease) -> Trial:
         with self._lock:
             stored = self._trials[trial.number]
             refuse_result(stored, trial)
             return self._handed_out(replace(stored, attempt=stored.attempt + 1, overhead=trial.overhead), lease)
 
-    def abandon(self, trial: Trial) -> bool:
+    def hand_back(self, trial: Trial) -> bool:
         with self._lock:
             held = self._leases.get(trial.number)
             if self._trials[trial.number].state != "running" or (held is not None and not _has_ended(*held)):

@@ -40,7 +40,7 @@ _BUSY = 2.0  # seconds to wait for a file: a reader of a write-ahead log does no
 # Seconds to wait for a server, and milliseconds for one that falls silent: the next look comes soon.
 _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
 
-# Of a trial, the books of its writers apart; reasons and outputs are the bulk of it, which not every look needs.
+# Of a trial, the ledger of its writers apart; reasons and outputs are the bulk of it, which not every look needs.
 _HEAVY = ("why", "output")
 _OF_WRITERS = ("study", "token", "owner", "driver", "until", "began")
 # JSON comes as text: where it makes no sense, it is to be known of which trial it is.
@@ -99,7 +99,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredStudy:
     """A study with its trials, as they were at one moment."""
 
     row: Row
@@ -195,28 +195,28 @@ class Reader:
 
     # What is read -------------------------------------------------------------------------------------------------
 
-    def studies(self) -> list[Stored | Damaged]:
+    def studies(self) -> list[StoredStudy | Damaged]:
         """Return all studies in the order in which they were made, and for one that is damaged what is wrong with it.
 
         Reasons are loaded when somebody looks at them.
         """
         return self.read(lambda c: [self._light(c, row) for row in self.rows(c)])
 
-    def _light(self, connection: sa.Connection, row: Row) -> Stored | Damaged:
+    def _light(self, connection: sa.Connection, row: Row) -> StoredStudy | Damaged:
         try:
-            study = Stored(row, _history(row, [trial for _, trial in self.changed(connection, row, 0)]))
+            study = StoredStudy(row, _history(row, [trial for _, trial in self.changed(connection, row, 0)]))
             _ = study.problem
         except Damaged as error:
             return error
         return study
 
-    def study(self, name: str) -> Stored:
+    def study(self, name: str) -> StoredStudy:
         """Return one study with everything that is stored of its trials."""
 
-        def work(connection: sa.Connection) -> Stored:
+        def work(connection: sa.Connection) -> StoredStudy:
             row = self._named(connection, name)
             found = sa.select(*_WHOLE).where(trials.c.study == row.id).order_by(trials.c.number)
-            return Stored(row, _history(row, [self._whole(row, one) for one in connection.execute(found)]))
+            return StoredStudy(row, _history(row, [self._whole(row, one) for one in connection.execute(found)]))
 
         return self.read(work)
 

@@ -365,7 +365,7 @@ class Sql:
                 if number in missing:
                     missing[number].__dict__["why"] = why
 
-    def retake(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
+    def take_over(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
         """Look first without a lock: there is seldom anything to take over."""
         held = _HELD.where(trials.c.study == self._id, trials.c.driver != lease.driver).order_by(trials.c.number)
 
@@ -397,7 +397,7 @@ class Sql:
 
         return self._database.write(work)
 
-    def again(self, trial: Trial, lease: Lease) -> Trial:
+    def retry(self, trial: Trial, lease: Lease) -> Trial:
         token = uuid.uuid4().hex
 
         def work(connection: sa.Connection) -> Trial:
@@ -418,7 +418,7 @@ class Sql:
         )
         return self._database.read(lambda c: c.execute(held.limit(1)).first()) is not None
 
-    def abandon(self, trial: Trial) -> bool:
+    def hand_back(self, trial: Trial) -> bool:
         this = (trials.c.study == self._id) & (trials.c.number == trial.number) & (trials.c.state == "running")
 
         def work(connection: sa.Connection) -> bool:

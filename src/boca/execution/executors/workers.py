@@ -41,7 +41,7 @@ log = logging.getLogger("boca")
 
 
 @dataclass(frozen=True)
-class Slots:
+class Workers:
     """So many worker processes, each with at most so many bytes of memory.
 
     The limit is one of address space, which counts what libraries reserve beside what they use: give a gigabyte more
@@ -73,13 +73,13 @@ class _Task:
 
 @final
 class SlotEngine:
-    """The engine of `executor=n` and `executor=Slots(n, memory=...)`.
+    """The engine of `executor=n` and `executor=Workers(n, memory=...)`.
 
     A worker starts with the first evaluation of its slot.  The clock of a timeout starts when the worker has loaded the
     objective, because its imports may take long; for that it has ten minutes.
     """
 
-    def __init__(self, slots: Slots, objective: Objective, *, takes_fidelity: bool) -> None:
+    def __init__(self, slots: Workers, objective: Objective, *, takes_fidelity: bool) -> None:
         if not sys.executable:
             raise InvalidInput("Workers need an interpreter, and sys.executable is empty. Set it to the path of one.")
         path = [entry for entry in sys.path if isinstance(entry, str)]

@@ -18,7 +18,7 @@ import pytest
 from engine_contract import KillableContract, Make, is_alive, run, wait_until
 
 from boca.domain.errors import InvalidInput
-from boca.execution.executors import Engine, Slots, engine
+from boca.execution.executors import Engine, Workers, engine
 from boca.execution.executors.process import OUTPUT_LENGTH
 
 X = dict[str, Any]
@@ -177,7 +177,7 @@ def test_too_much_memory_is_an_ordinary_failure(make: Make) -> None:
             kept.append(bytes(10**6))
         return float(os.getpid())
 
-    made = make(greedy, Slots(1, memory=2**30))
+    made = make(greedy, Workers(1, memory=2**30))
     before = run(made, {"greedy": False})
     outcome = run(made, {"greedy": True}, timeout=60)
     assert (outcome.value, outcome.died) == (None, False)

@@ -105,5 +105,5 @@ def test_seconds_as_a_plain_number_are_not_known_before_one_is_measured(url, pag
 def test_a_study_without_a_budget_has_no_end(url, page_of):
     study = drive(begin(url, budget=None), 2, out=0)
     money = page_of(url).study()["money"]
-    assert (money["total"], money["left"], money["capital"]) == (None, None, None)
+    assert (money["total"], money["left"], money["limit"]) == (None, None, None)
     assert money["spent"] == pytest.approx(study.spent)

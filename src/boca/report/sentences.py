@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from boca.accounting.ledger import Books
+from boca.accounting.ledger import Ledger
 from boca.domain.space import Choice, Parameter
 from boca.plots import data
-from boca.plots.study import Study
+from boca.plots.study import StudyView
 from boca.render import advice, option, point, text
 
 _FEW = 5  # queries before it means something that a fidelity never moved
@@ -23,7 +23,7 @@ _AT_BOUND = 0.01  # distance of the logarithms
 # What was found and paid ------------------------------------------------------------------------------------------
 
 
-def findings(study: Study) -> list[tuple[str, str]]:
+def findings(study: StudyView) -> list[tuple[str, str]]:
     """Return the results, each with its heading."""
     best, advised = study.best, study.recommendation
     found = []
@@ -38,33 +38,33 @@ def findings(study: Study) -> list[tuple[str, str]]:
     return [*found, ("Cost", costs(study))]
 
 
-def costs(study: Study) -> str:
+def costs(study: StudyView) -> str:
     """Return what the queries cost and what as many at the target would have."""
-    books = study.books
+    ledger = study.ledger
     paid = [t for t in study.history.finished if not t.added]
     brought = sum(t.added for t in study.history)
-    words = [f"{_count(len(paid), 'query', 'queries')} cost {_money(books, books.spent)}."]
-    each = books.target
+    words = [f"{_count(len(paid), 'query', 'queries')} cost {_money(ledger, ledger.spent)}."]
+    each = ledger.target
     if paid and each is not None and study.problem.fidelity:
-        about = "" if books.is_exact else "about "
+        about = "" if ledger.is_exact else "about "
         total = len(paid) * each
         words.append(
             f"As many at the target alone would have cost {about}{len(paid)} × {_amount(each)} = "
-            f"{_money(books, total)}, "
-            f"{total / books.spent:.3g} times that."
-            if books.spent > 0
-            else f"As many at the target alone would have cost {about}{_money(books, total)}."
+            f"{_money(ledger, total)}, "
+            f"{total / ledger.spent:.3g} times that."
+            if ledger.spent > 0
+            else f"As many at the target alone would have cost {about}{_money(ledger, total)}."
         )
-    if study.capital is not None:
-        unit = {"targets": "queries at the target", "seconds": "seconds", "cost": "in cost"}[study.capital.unit]
-        words.append(f"The budget was {text(study.capital.amount)} {unit}.")
+    if study.limit is not None:
+        unit = {"targets": "queries at the target", "seconds": "seconds", "cost": "in cost"}[study.limit.unit]
+        words.append(f"The budget was {text(study.limit.amount)} {unit}.")
     if brought:
         words.append(f"{_count(brought, 'result was', 'results were')} brought along and not charged.")
     return " ".join(words)
 
 
-def _money(books: Books, amount: float) -> str:
-    return _amount(amount) if books.unit == "cost" else f"{_amount(amount)} {books.unit}"
+def _money(ledger: Ledger, amount: float) -> str:
+    return _amount(amount) if ledger.unit == "cost" else f"{_amount(amount)} {ledger.unit}"
 
 
 def _amount(amount: float) -> str:
@@ -91,19 +91,19 @@ def kind(parameter: Parameter) -> str:
 # Warnings ---------------------------------------------------------------------------------------------------------
 
 
-def warnings(study: Study) -> list[str]:
+def warnings(study: StudyView) -> list[str]:
     """Return what a reader should know before trusting the results."""
-    told = study.books.warnings(queued=0) if study.said is None else study.said
+    told = study.ledger.warnings(queued=0) if study.said is None else study.said
     caveat = [] if study.caveat is None else [study.caveat]
     return [*told, *caveat, *_running(study), *_never_moved(study), *_at_bounds(study), *_uninformative(study)]
 
 
-def _running(study: Study) -> list[str]:
+def _running(study: StudyView) -> list[str]:
     n = len(study.history.running)
     return [f"{_count(n, 'trial is', 'trials are')} still out: the numbers here may change."] if n else []
 
 
-def _never_moved(study: Study) -> list[str]:
+def _never_moved(study: StudyView) -> list[str]:
     queries = [t for t in study.history if not t.added]
     if len(queries) < _FEW:
         return []
@@ -121,7 +121,7 @@ def _never_moved(study: Study) -> list[str]:
     return found
 
 
-def _at_bounds(study: Study) -> list[str]:
+def _at_bounds(study: StudyView) -> list[str]:
     model = study.model
     if model is None or getattr(study.strategy, "hyperparameters", None) is not None:
         return []
@@ -150,7 +150,7 @@ def _at_bounds(study: Study) -> list[str]:
     return found
 
 
-def _uninformative(study: Study) -> list[str]:
+def _uninformative(study: StudyView) -> list[str]:
     gap = data.information_gap(study)
     if isinstance(gap, data.Note):
         return []

@@ -1,0 +1,48 @@
+"""What the page is told of the money: the ledger of a study, in numbers that JSON has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from boca.accounting.ledger import Ledger
+from boca.domain.trial import Trial
+
+
+def summary(ledger: Ledger) -> dict[str, Any]:
+    """Return the money in the unit of the ledger; None is "not known yet" or, for the whole and the rest, "no end"."""
+    return {
+        "unit": ledger.unit,
+        "limit": None if ledger.limit is None else asdict(ledger.limit),
+        "total": finite(ledger.total),
+        "spent": ledger.spent,
+        "reserved": ledger.reserved,
+        "left": finite(ledger.left),
+        "target": ledger.target,
+        "is_estimate": not ledger.is_exact,
+    }
+
+
+def finite(amount: float) -> float | None:
+    return amount if math.isfinite(amount) else None
+
+
+def repriced(ledger: Ledger) -> list[tuple[int, float]]:
+    """Return the trials whose charge later results may change though nothing happens to them, and what it is now.
+
+    The charge of one that nobody measured follows what is learned, and that of one before the first measured result is
+    a share of a target until then.
+    """
+    if ledger.problem.has_declared_cost or ledger.counts_seconds:
+        return []
+    first = min((_told(t) for t in ledger.history.complete if t.seconds is not None), default=math.inf)
+    return [
+        (t.number, ledger.charge(t))
+        for t in ledger.history
+        if t.state != "running" and not t.added and (t.seconds is None or _told(t) < first)
+    ]
+
+
+def _told(trial: Trial) -> int:
+    return trial.told or 0
