@@ -57,9 +57,9 @@ def suggest(
     return {"x": suggestion.x, "z": suggestion.z, "why": suggestion.why}
 
 
-def budget(problem: boca.Problem, past: boca.History, capital: Any) -> dict[str, float]:
+def budget(problem: boca.Problem, past: boca.History, limit: Any) -> dict[str, float]:
     """Return total, start, spent and reserved after this history, as today's accounts have them."""
-    given = boca.Optimizer(problem, budget=capital, strategy=boca.RandomSearch(), seed=0).capital
+    given = boca.Optimizer(problem, budget=limit, strategy=boca.RandomSearch(), seed=0).limit
     return asdict(Ledger(problem, past, given).budget)
 
 
