@@ -32,6 +32,7 @@ import scipy  # noqa: E402
 from scipy.linalg.lapack import dpotrf, dpotri  # noqa: E402
 
 import boca  # noqa: E402
+from boca.domain.reasons import Reasons  # noqa: E402
 from boca.gp import fit as gp_fit  # noqa: E402
 from boca.gp.kernels import covariance  # noqa: E402
 from boca.model.encoding import Encoding  # noqa: E402
@@ -97,7 +98,9 @@ class Case:
             value = bench.observe(x, z, rng)
             why = {"reason": "made up", "phase": "start"}
             cost = bench.problem.cost(z)
-            trials.append(boca.Trial(k, x, z, cost, why, "complete", value, asked=2 * k + 1, told=2 * k + 2))
+            trials.append(
+                boca.Trial(k, x, z, cost, Reasons.of(why), asked=2 * k + 1).completed(value).stored_at(2 * k + 2)
+            )
         return trials
 
     @cached_property

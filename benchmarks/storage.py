@@ -36,6 +36,7 @@ import numpy as np  # noqa: E402
 import sqlalchemy  # noqa: E402
 
 import boca  # noqa: E402
+from boca.domain.reasons import Reasons  # noqa: E402
 from boca.study.storage import Lease, Storage  # noqa: E402
 from boca.study.storage.sql import Database  # noqa: E402
 
@@ -64,9 +65,10 @@ def main() -> None:
 DRAFT = boca.Trial(
     number=0,
     x={"a": 0.123456789012345, "b": 17, "c": "option"},
-    z={"n": 0.98765432109876},
+    planned={"n": 0.98765432109876},
     cost=1.0,
-    why={"reason": "A uniform random point at the target fidelity.", "phase": "start"},
+    reasons=Reasons.of({"reason": "A uniform random point at the target fidelity.", "phase": "start"}),
+    seen=-1,
 )
 
 
@@ -131,9 +133,9 @@ def ours(path: str, trials: int) -> None:
     with opened(path) as study:
         lease = Lease()
         for _ in range(trials):
-            trial = study.claim(DRAFT, seen=-1, affords=lambda history: True, lease=lease)
+            trial = study.claim(DRAFT, affords=lambda history: True, lease=lease)
             assert trial is not None
-            study.finish(replace(trial, state="complete", value=0.5, seconds=1.0))
+            study.finish(replace(trial, seconds=1.0).completed(0.5))
 
 
 def plain(path: str, trials: int) -> None:
@@ -226,12 +228,11 @@ def fill(side: boca.Optimizer, bench: Any, n: int) -> None:
     for k in range(61, n):
         x, z = space.from_unit(rng.random(len(space))), fidelity.from_unit(rng.random(len(fidelity)) ** 2)
         record = {**chosen.why["fit"], "results": k, "iteration": k - 60} if k % 25 == 0 else None
-        draft = boca.Trial(
-            k, x, z, bench.problem.cost(z), why | ({"fit": record, "refit": True} if record else {"refit": False})
-        )
-        trial = side.storage.claim(draft, seen=side.storage.read().event)
+        decided = Reasons.of(why | ({"fit": record, "refit": True} if record else {"refit": False}))
+        seen = side.storage.read().event
+        trial = side.storage.claim(boca.Trial(k, x, z, bench.problem.cost(z), decided, seen=seen))
         assert trial is not None
-        side.storage.finish(replace(trial, state="complete", value=bench.observe(x, z, rng), seconds=1.0))
+        side.storage.finish(replace(trial, seconds=1.0).completed(bench.observe(x, z, rng)))
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:

@@ -354,7 +354,7 @@ def test_a_database_of_another_program_stays_as_it_was(folder, verb, arguments):
     before = path.read_bytes()
     status, words = said(verb, path, *arguments)
     assert status == 2
-    assert "must hold studies of boca" in words
+    assert "no tables of boca" in words
     assert path.read_bytes() == before
     assert not list(folder.glob("photos.db-*"))
 
@@ -394,17 +394,17 @@ TRIAL = "UPDATE boca_trials SET {} WHERE number = 1"
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        (SPEC.format("'{'"), "its description must be a JSON object; got '{'"),
-        (SPEC.format("'[1]'"), "its description must be a JSON object; got '[1]'"),
+        (SPEC.format("'{'"), "its description is '{', and must be a JSON object"),
+        (SPEC.format("'[1]'"), "its description is '[1]', and must be a JSON object"),
         (SPEC.format("'{}'"), "its description has no space, fidelity, target"),
         (SPEC.format("replace(spec, 'low', 'lo')"), "KeyError('low')"),
         (SPEC.format("""replace(spec, '"high":1.0', '"high":-1')"""), "low < high"),
-        (TRIAL.format("x = '{'"), "x of trial 1 must be a JSON object; got '{'"),
-        (TRIAL.format("z = '5'"), "z of trial 1 must be a JSON object; got '5'"),
-        (TRIAL.format("state = 'lost'"), "state of trial 1 must be one of running, complete, failed; got 'lost'"),
-        (TRIAL.format("value = NULL"), "value of trial 1 must be there where it is complete"),
-        (TRIAL.format("cost = 'much'"), "cost of trial 1 must be a number; got 'much'"),
-        ("DELETE FROM boca_trials WHERE number = 0", "it has 2 trials, which must be there from 0 on; there are 1"),
+        (TRIAL.format("x = '{'"), "x of trial 1 is '{', and must be a JSON object"),
+        (TRIAL.format("planned = '5'"), "z of trial 1 is '5', and must be a JSON object"),
+        (TRIAL.format("state = 'lost'"), "state of trial 1 is 'lost', and must be one of running, complete, failed"),
+        ("DELETE FROM boca_observations WHERE trial = 1", "value of trial 1 is none"),
+        (TRIAL.format("cost = 'much'"), "cost of trial 1 is 'much', and must be a number"),
+        ("DELETE FROM boca_trials WHERE number = 0", "2 trials, numbered from 0; it has 1"),
     ],
 )
 def test_a_damaged_study_is_told_and_hides_no_other(damaged, statement, words):
@@ -501,12 +501,12 @@ def test_a_study_is_deleted_only_on_a_yes(done):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("show", "missing.db"), "there is no file 'missing.db'"),
-        (("show", "sqlite:///missing.db"), "there is no file"),
+        (("show", "missing.db"), "There is no file 'missing.db'"),
+        (("show", "sqlite:///missing.db"), "There is no file"),
         (("best", "bowl.db", "other"), "the database has: bowl"),
         (("show", "bowl.db", "bowl", "--trial", "9"), "must be one of the 5 trials"),
         (("run", "missing.toml"), "missing.toml"),
-        (("show", "nonsense://x"), "storage must be a URL"),
+        (("show", "nonsense://x"), "cannot be opened"),
     ],
 )
 def test_a_mistake_is_a_sentence_and_exits_with_2(done, arguments, words, capsys):

@@ -8,14 +8,15 @@ from html.parser import HTMLParser
 import pytest
 
 import boca
-from boca import History, Trial, render
+from boca import History, render
+from support.trials import made as trial_of
 
 EVIL = "<script>alert('x')</script>&\"'"
 
 
 def trial(number=0, **more):
     values = {"x": {"a": 0.25}, "z": {"n": 3}, "cost": 2.0, "why": {"reason": "Because.", "phase": "start"}}
-    return Trial(**({"number": number, "state": "complete", "value": 1.5} | values | more))
+    return trial_of(**({"number": number, "state": "complete", "value": 1.5} | values | more))
 
 
 class Page(HTMLParser):

@@ -14,7 +14,6 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -37,7 +36,7 @@ def seconds(strategy: boca.Strategy, case: Case, trials: Sequence[boca.Trial], *
 def at_target(case: Case) -> list[boca.Trial]:
     """Return the same x, all of them run at the target."""
     bench, rng = case.benchmark, np.random.default_rng(0)
-    return [replace(t, z=dict(bench.problem.target), value=bench.observe(t.x, None, rng)) for t in case.trials]
+    return [t.completed(bench.observe(t.x, None, rng), z=dict(bench.problem.target)) for t in case.trials]
 
 
 def main() -> None:

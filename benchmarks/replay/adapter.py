@@ -13,6 +13,7 @@ import numpy as np
 
 import boca
 from boca.accounting.ledger import Ledger
+from boca.domain.reasons import Reasons
 from boca.strategies import Theorem
 from boca.study.recommendation import recommend
 
@@ -45,8 +46,14 @@ def _in_turn(switches: Mapping[str, bool]) -> dict[str, Any]:
 
 
 def history(trials: Sequence[Mapping[str, Any]]) -> boca.History:
-    """Return a history of the stored fields of its trials."""
-    return boca.History([boca.Trial(**trial) for trial in trials])
+    """Return a history of the stored fields of its trials, each of which had one value in the pinned commit."""
+    return boca.History([_trial(stored) for stored in trials])
+
+
+def _trial(stored: Mapping[str, Any]) -> boca.Trial:
+    own = {name: value for name, value in stored.items() if name not in ("z", "why", "value", "noise")}
+    trial = boca.Trial(**own, planned=stored["z"], reasons=Reasons.of(stored["why"]))
+    return trial if stored["value"] is None else trial.completed(stored["value"], noise=stored["noise"])
 
 
 def suggest(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from boca.domain.budget import Budget, targets
 from boca.domain.errors import BocaError
 from boca.domain.problem import Problem
+from boca.domain.reasons import Reasons
 from boca.domain.space import Choice, Float, Int, Point, Space
 from boca.domain.trial import History, State, Suggestion, Trial, sign
 from boca.strategies import Strategy
@@ -154,7 +155,7 @@ def check_replay_is_exact(strategy: Strategy, case: Case) -> None:
     for a, b in zip(first.history, second.history, strict=True):
         same = _bits(a) == _bits(b)
         assert same, _said(case, f"trial {a.number} differs in a replay:\n{_bits(a)}\nand\n{_bits(b)}")
-    stored = [Trial(**json.loads(json.dumps(asdict(trial), allow_nan=False))) for trial in first.history]
+    stored = [Trial.from_json(json.loads(json.dumps(trial.to_json(), allow_nan=False))) for trial in first.history]
     live, resumed = (_suggest(strategy, case, h, first.budget) for h in (first.history, History(stored)))
     same = _bits(live) == _bits(resumed)
     assert same, _said(case, f"a stored history gives another suggestion:\n{_bits(live)}\nand\n{_bits(resumed)}")
@@ -221,7 +222,7 @@ def check_failures_bar_a_point(strategy: Strategy, case: Case) -> None:
 def check_any_values_will_do(strategy: Strategy, case: Case) -> None:
     """Values that are all the same, huge, or tiny crash nothing."""
     for factor, constant in ((0.0, 0.0), (0.0, -7.25), (1e-200, 0.0), (1e200, 0.0)):
-        known = [replace(t, value=constant + factor * (t.value or 0.0)) for t in _known(case, 5)]
+        known = [t.completed(constant + factor * (t.value or 0.0)) for t in _known(case, 5)]
         suggestion = _suggest(strategy, case, History(known), _rich(case))
         _assert_exists(suggestion, case)
         _assert_json(suggestion.why, case)
@@ -271,14 +272,18 @@ def _rich(case: Case) -> Budget:
 
 def _suggest(strategy: Strategy, case: Case, history: History, budget: Budget, *, seed: int = 0) -> Suggestion:
     """Ask for one suggestion; whatever it is, the arguments must come back unchanged."""
-    before = repr((list(history), budget, case.problem))
+    before = _arguments(history, budget, case)
     try:
         suggestion = strategy.suggest(case.problem, history, budget, np.random.default_rng([seed, len(history)]))
     except Exception as error:
         raise AssertionError(_said(case, f"suggest raised {error!r} after {history!r} with {budget!r}")) from error
-    unchanged = repr((list(history), budget, case.problem)) == before
+    unchanged = _arguments(history, budget, case) == before
     assert unchanged, _said(case, "suggest changed the history, the budget or the problem")
     return suggestion
+
+
+def _arguments(history: History, budget: Budget, case: Case) -> str:
+    return repr(([trial.to_json() for trial in history], budget, case.problem))
 
 
 def _ask(optimizer: Optimizer, case: Case) -> Trial | None:
@@ -312,11 +317,12 @@ def _after(history: History, case: Case, suggestion: Suggestion, state: State) -
     problem = case.problem
     event = 1 + max((t.told or t.asked for t in history), default=0)
     x, z = problem.space.validate(suggestion.x, "x"), problem.fidelity.validate(suggestion.z, "z")
-    trial = Trial(len(history), x, z, problem.cost(z), suggestion.why, state=state, asked=event)
+    reasons = Reasons.of(suggestion.why)
+    trial = Trial(len(history), x, z, problem.cost(z), reasons, state, asked=event, seen=event - 1)
     if state == "complete":
-        trial = replace(trial, value=case.value(x, z), seconds=problem.cost(z))
+        trial = replace(trial, seconds=problem.cost(z)).completed(case.value(x, z))
     if state != "running":
-        trial = replace(trial, told=event + 1)
+        trial = trial.stored_at(event + 1)
     return History([*history, trial])
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import boca
 from boca.accounting.cost import Declared, Learned, costs, seconds
-from boca.domain.trial import History, Trial
+from boca.domain.trial import History
+from support.trials import made as trial_of
 
 X = boca.Space(x=boca.Float(0.0, 1.0))
 SIZES = boca.Space(N=boca.Int(100, 10_000, log=True), T=boca.Float(1.0, 50.0))
@@ -22,7 +23,7 @@ def problem(fidelity=SIZES, *, cost=None, target=None):
 
 def trial(number, z, took, *, cost=None, overhead=0.0, state="complete"):
     told = None if state == "running" else number + 1
-    return Trial(
+    return trial_of(
         number=number,
         x={"x": 0.5},
         z=z,

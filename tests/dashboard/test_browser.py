@@ -234,7 +234,7 @@ def test_a_study_deleted_while_watched_is_said_to_be_gone_and_shown_when_it_is_b
     show(browser, server, "fleeting")
     assert browser.errors() == []
     Database(url).delete("fleeting")
-    browser.wait("document.querySelector('#notice').textContent.includes('somebody deleted it')", SOON)
+    browser.wait("document.querySelector('#notice').textContent.includes('deleted it')", SOON)
     assert browser.value("document.querySelector('#study').hidden") is True
     begin(url, name="fleeting").ask(2)
     browser.wait("document.querySelector('#about').textContent.includes('2 trials')", SOON)
@@ -252,7 +252,7 @@ def test_what_goes_away_is_missed_and_what_comes_back_is_shown(browser, folder):
     try:
         show(browser, server, "bowl")
         (folder / "other.db").rename(folder / "moved.db")
-        browser.wait("document.querySelector('#notice').textContent.includes('there is no file')", SOON)
+        browser.wait("document.querySelector('#notice').textContent.includes('here is no file')", SOON)
         assert browser.text("#name") == "bowl"  # what was known stays
         (folder / "moved.db").rename(folder / "other.db")
         browser.wait("document.querySelector('#notice').hidden", SOON)

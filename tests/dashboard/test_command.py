@@ -18,7 +18,7 @@ def refused(capsys, *arguments):
 
 
 def test_a_storage_that_is_not_there_is_not_made(tmp_path, capsys):
-    assert "there is no file" in refused(capsys, tmp_path / "none.db", "--port", 0)
+    assert "There is no file" in refused(capsys, tmp_path / "none.db", "--port", 0)
     assert list(tmp_path.iterdir()) == []
 
 

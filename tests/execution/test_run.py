@@ -364,7 +364,9 @@ class Heard:
 
 def test_a_callback_that_cannot_be_closed_costs_neither_the_result_nor_the_others(tmp_path, monkeypatch, caplog):
     closed = []
-    monkeypatch.setattr("boca.study.storage.sql.Sql.close", lambda self: closed.append(self._database.close()))
+    monkeypatch.setattr(
+        "boca.study.storage.sql_study.SqlStudy.close", lambda self: closed.append(self._database.close())
+    )
     first, second = Heard(wrong=("close",)), Heard()
     result = go(callbacks=[first, second], storage=f"sqlite:///{tmp_path}/study.db")
     assert len(result.history) == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -330,12 +330,8 @@ def test_a_study_passes_the_border_and_its_histories_give_the_same_suggestions_a
     assert len(decided) >= 20
     sizes = []
     for trial in decided[-3:]:  # replay: what was known when it was asked for
-        stored = [
-            Trial(**json.loads(json.dumps(asdict(before), allow_nan=False)))
-            if before.told is None or before.told < trial.asked
-            else replace(before, state="running", value=None, seconds=None, told=None, noise=None)
-            for before in history[: trial.number]
-        ]
+        read = history.read_by(trial)
+        stored = [Trial.from_json(json.loads(json.dumps(before.to_json(), allow_nan=False))) for before in read]
         again = optimizer.strategy.suggest(
             case.problem,
             History(stored),

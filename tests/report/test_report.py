@@ -16,12 +16,13 @@ from plotly.offline import get_plotlyjs
 from typer.testing import CliRunner
 
 import boca
-from boca import Choice, Float, History, Int, Space, Trial, report
+from boca import Choice, Float, History, Int, Space, report
 from boca.cli import app
 from boca.domain.errors import InvalidInput
 from boca.plots import data
 from boca.plots.study import StudyView, study
 from boca.report import figures, page, sentences
+from support.trials import made as trial_of
 
 EVIL = "</script><script>alert(1)</script>"
 NAMES = [EVIL, '<b>bold</b> &amp; "quotes" \'`${x}%{y}', "line\u2028break\u2029$", "w" * 300]
@@ -366,7 +367,7 @@ def made(number, *, z=None, h=(0.5, 1.0), n=None, **more):
     fit = {"theta": [0.0, *map(math.log, h), math.log(0.01)], "location": 0.0, "scale": 1.0, "results": 99}
     why["fit"] = fit | {"iteration": 0, "count": 0}
     result = {"state": "complete", "value": math.sin(number), "told": number}
-    return Trial(number=number, why=why, **(values | result | more))
+    return trial_of(number=number, why=why, **(values | result | more))
 
 
 def of(trials, problem=PROBLEM):
@@ -461,7 +462,7 @@ def test_what_the_optimiser_says_is_said_once():
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [(["nowhere.db", "study"], "no file"), (["URL", "another"], "There must be a study of the name 'another'")],
+    [(["nowhere.db", "study"], "no file"), (["URL", "another"], "There is no study 'another'")],
 )
 def test_a_mistake_is_told(hostile, arguments, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

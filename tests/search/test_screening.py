@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import boca
-from boca import Choice, Float, History, Int, Problem, Space, Surrogate, Trial
+from boca import Choice, Float, History, Int, Problem, Space, Surrogate
 from boca.model.posterior import LEADING, UNBOUNDED, leading_of
 from boca.search import acquisition
 from boca.search.acquisition import BoundAcquisition
 from boca.search.maximizer import EACH, SCREENED, STARTS, Bounded, _ranked, _screened, sobol
 from boca.strategies.boca import _over_draws
 from boca.testing import Case
+from support.trials import made as trial_of
 
 PROBLEMS = {
     "floats": Problem(
@@ -45,7 +45,7 @@ def results(problem, n, *, out=0, seed=0):
         z = dict(problem.target) if k % 3 == 0 else z
         why = {"reason": "", "phase": "added"}
         state = {"state": "complete", "value": case.value(x, z) + 0.1 * rng.standard_normal(), "told": 2 * k + 2}
-        trials.append(Trial(k, x, z, problem.cost(z), why, asked=2 * k + 1, **(state if k < n else {})))
+        trials.append(trial_of(k, x, z, problem.cost(z), why, asked=2 * k + 1, **(state if k < n else {})))
     return History(trials)
 
 
@@ -300,7 +300,7 @@ def test_a_high_result_far_from_the_target_does_not_take_the_place_of_one_at_it(
     """Where cheap results are high and say nothing of the target, the best x is one that was run there."""
     problem = PROBLEMS["floats"]
     history = results(problem, 60)
-    lifted = History([t if problem.is_target(t.z) else replace(t, z={"n": 0.0}, value=t.value + 50) for t in history])
+    lifted = History([t if problem.is_target(t.z) else t.completed(t.value + 50, z={"n": 0.0}) for t in history])
     fitted = Surrogate().known(problem, lifted, known(problem) | {"h_z": [0.2]})
     monkeypatch.setattr("boca.model.posterior.PROMISING", 20)
     best = problem.space.from_unit(fitted.anchors(1)[0])

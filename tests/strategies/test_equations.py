@@ -17,7 +17,7 @@ from scipy.stats import norm
 import boca
 from boca.accounting.cost import costs
 from boca.domain.budget import Budget
-from boca.domain.trial import History, Trial
+from boca.domain.trial import History
 from boca.model.encoding import Encoding
 from boca.search import acquisition
 from boca.strategies.base import beta
@@ -33,6 +33,7 @@ from boca.strategies.boca import (
     information_gap,
     theorem_beta,
 )
+from support.trials import made as trial_of
 
 # Beta, by hand ------------------------------------------------------------------------------------------------------
 
@@ -299,7 +300,7 @@ def decision(problem, observations, known, *, strategy=None, chosen=()):
         number = len(trials)
         phase = "model" if number < len(chosen) else "start"
         why = {"phase": phase}
-        trials.append(Trial(number, x, z, 1.0, why, "complete", y, asked=2 * number, told=2 * number + 1))
+        trials.append(trial_of(number, x, z, 1.0, why, "complete", y, asked=2 * number, told=2 * number + 1))
     history = History(trials)
     model = strategy._model(problem, history, np.random.default_rng(0))
     return Decision(strategy, problem, history, costs(problem, history), model)
@@ -547,9 +548,8 @@ def decided(run, *, acquisition=None):
     for trial in run.history:
         if trial.phase not in ("model", "final") or (acquisition and trial.why["acquisition"] not in acquisition):
             continue
-        told = sorted((t for t in run.history if t.told is not None and t.told < trial.asked), key=lambda t: t.told)
-        out = [t for t in run.history if t.asked < trial.asked and (t.told is None or t.told > trial.asked)]
-        yield trial, told, out
+        before = run.history.read_by(trial)
+        yield trial, list(before.finished), list(before.running)
 
 
 class Replay:

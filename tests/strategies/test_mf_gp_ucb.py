@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, namedtuple
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from boca.domain.trial import History, Trial
 from boca.search.maximizer import MAXIMIZERS
 from boca.strategies.base import ladder
 from boca.strategies.mf_gp_ucb import donor_level, raised, widened
+from support.trials import made as trial_of
 
 # The oracle ---------------------------------------------------------------------------------------------------------
 
@@ -83,7 +84,7 @@ KNOWN = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.1], "h_z": [1.0]}
 def trial(number, x, z, y, *, phase="start", state="complete", **why):
     told = None if state == "running" else number
     value = None if state != "complete" else y
-    return Trial(number, {"x": x}, {"z": z}, 1.0, {"phase": phase, **why}, state, value, asked=number, told=told)
+    return trial_of(number, {"x": x}, {"z": z}, 1.0, {"phase": phase, **why}, state, value, asked=number, told=told)
 
 
 def observed(*points):
@@ -177,7 +178,7 @@ def test_every_level_can_be_the_one_that_bounds(monkeypatch):
 
 def test_without_fidelities_it_is_an_upper_confidence_bound():
     problem = boca.Problem(ONE.space)
-    history = History([replace(t, z={}) for t in observed(*SOME)])
+    history = History([replace(t, planned={}).completed(t.value) for t in observed(*SOME)])
     known = {key: value for key, value in KNOWN.items() if key != "h_z"}
     ours = suggest(history, problem, hyperparameters=known)
     theirs = boca.GPUCB(maximizer="sobol", hyperparameters=known).suggest(
@@ -439,7 +440,7 @@ def test_no_check_is_made_where_three_trials_failed():
 
 def test_a_failure_surprises_nobody():
     history = surprised(2, 3.0, 9.0)
-    failed = replace(history[4], state="failed", value=None)
+    failed = replace(history[4], state="failed", observations=())
     assert "checks" not in suggest(History([*history[:4], failed])).why
 
 
@@ -503,9 +504,8 @@ def decided(run):
     """Return the trials that the models chose, with those that they knew and those that were out."""
     for asked in run.history:
         if asked.phase == "model":
-            told = sorted((t for t in run.history if t.told is not None and t.told < asked.asked), key=lambda t: t.told)
-            out = [t for t in run.history if t.asked < asked.asked and (t.told is None or t.told > asked.asked)]
-            yield asked, told, out
+            before = run.history.read_by(asked)
+            yield asked, list(before.finished), list(before.running)
 
 
 def name_of(z):
@@ -690,7 +690,7 @@ def test_who_borrows_from_whom(counts, lends, own):
 
 
 def test_why_survives_json_and_the_stored_history_gives_the_same_suggestion(run):
-    stored = [Trial(**json.loads(json.dumps(asdict(t), allow_nan=False))) for t in run.history]
+    stored = [Trial.from_json(json.loads(json.dumps(t.to_json(), allow_nan=False))) for t in run.history]
     assert stored == list(run.history)
     one, other = (suggest(History(trials), run.problem, hyperparameters=None) for trials in (run.history, stored))
     assert one == other

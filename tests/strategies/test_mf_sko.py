@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import namedtuple
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +31,7 @@ from boca.model.surrogate import Surrogate
 from boca.search.maximizer import MAXIMIZERS
 from boca.strategies.base import ladder, on_levels
 from boca.strategies.mf_sko import LevelsPosterior, Promise, autoregressive, log_likelihood, unpack
+from support.trials import made as trial_of
 
 NUMBERS = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(-2.0, 2.0))
 MIXED = boca.Space(kind=boca.Choice(["u", "v", "w"]), b=boca.Float(-2.0, 2.0), n=boca.Int(0, 5))
@@ -286,11 +287,11 @@ def trials_of(space, levels, count, *, seed=0, out=2):
     trials = []
     for i, u in enumerate(space.snap(rng.random((count + out, len(space))))):
         z = levels[int(rng.integers(len(levels)))]
-        trial = Trial(i, space.from_unit(u), dict(z), 1.0, {"phase": "start"}, asked=2 * i + 1)
+        trial = trial_of(i, space.from_unit(u), dict(z), 1.0, asked=2 * i + 1)
         if i < count:
-            trial = replace(trial, state="complete", value=float(rng.standard_normal()), told=2 * i + 2)
+            trial = trial.completed(float(rng.standard_normal())).stored_at(2 * i + 2)
         trials.append(trial)
-    return History([replace(t, noise=0.3) if t.number == 1 else t for t in trials])
+    return History([t.completed(t.value, noise=0.3) if t.number == 1 else t for t in trials])
 
 
 @EVERY_SPACE
@@ -500,9 +501,8 @@ def decided(run):
     """Return the trials that the model chose, with those that it knew and those that were out."""
     for trial in run.history:
         if trial.phase == "model":
-            told = sorted((t for t in run.history if t.told is not None and t.told < trial.asked), key=lambda t: t.told)
-            out = [t for t in run.history if t.asked < trial.asked and (t.told is None or t.told > trial.asked)]
-            yield trial, told, out
+            before = run.history.read_by(trial)
+            yield trial, list(before.finished), list(before.running)
 
 
 def scores(told):
@@ -625,8 +625,7 @@ def test_a_fit_starts_from_the_last_one_and_from_two_random_points(run, monkeypa
     monkeypatch.setattr("boca.strategies.mf_sko.fit_theta", spy)
     first, second = (t for t in run.history if t.why.get("refit"))
     for trial in (first, second):
-        before = History([t for t in run.history if t.number < trial.number and t.told and t.told < trial.asked])
-        suggest(run, before)
+        suggest(run, History(run.history.read_by(trial).finished))
     (prior, cold), (_, warm) = seen
     assert len(cold) == len(warm) == 3
     np.testing.assert_array_equal(cold[0], prior.mean)
@@ -669,7 +668,7 @@ def suggest(run, history, strategy=None, seed=5):
 
 
 def test_why_survives_json_and_the_stored_history_gives_the_same_suggestion(run):
-    stored = [Trial(**json.loads(json.dumps(asdict(trial), allow_nan=False))) for trial in run.history]
+    stored = [Trial.from_json(json.loads(json.dumps(trial.to_json(), allow_nan=False))) for trial in run.history]
     assert stored == list(run.history)
     assert suggest(run, History(stored)) == suggest(run, run.history)
 
@@ -691,7 +690,7 @@ def test_results_at_fidelities_off_the_list_change_nothing(run):
     told = [t for t in run.history if t.state != "running"]
     number = len(run.history)
     strays = [
-        Trial(number + i, told[i].x, {"z": z}, 1.0, {"phase": "added"}, "complete", y, asked=999 + i, told=999 + i)
+        trial_of(number + i, told[i].x, {"z": z}, 1.0, {"phase": "added"}, "complete", y, asked=999 + i, told=999 + i)
         for i, (z, y) in enumerate([(0.5, 8.0), (0.0, 1e9), (0.9, -1e9)])
     ]
     assert suggest(run, History([*run.history, *strays])) == suggest(run, run.history)
@@ -782,7 +781,7 @@ def observed(points):
     """Return a history of (x, z, y)."""
     return History(
         [
-            Trial(i, {"x": x}, {"z": z}, 1.0, {"phase": "start"}, "complete", y, asked=i, told=i)
+            trial_of(i, {"x": x}, {"z": z}, 1.0, None, "complete", y, asked=i, told=i)
             for i, (x, z, y) in enumerate(points)
         ]
     )
@@ -850,7 +849,12 @@ def test_a_list_of_ten_fidelities_is_one_model_of_eleven_levels():
 def test_without_fidelities_it_is_expected_improvement_over_the_effective_best():
     problem = boca.Problem(boca.Space(x=boca.Float(0.0, 1.0)))
     known = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.1]}
-    history = History([replace(t, z={}) for t in observed([(0.1, 1.0, 0.3), (0.5, 1.0, 1.0), (0.9, 1.0, 0.2)])])
+    history = History(
+        [
+            replace(t, planned={}).completed(t.value)
+            for t in observed([(0.1, 1.0, 0.3), (0.5, 1.0, 1.0), (0.9, 1.0, 0.2)])
+        ]
+    )
     strategy = boca.MFSKO(maximizer="sobol", hyperparameters=known)
     suggestion = strategy.suggest(problem, history, Budget(50.0, 0.0), np.random.default_rng(0))
     dense = Dense(problem.space, [[[1.0]]], [[0.1]], 0.01, 0.0, [(t.x, 0) for t in history], [t.value for t in history])

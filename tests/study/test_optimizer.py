@@ -135,10 +135,10 @@ def test_a_second_result_is_refused_and_the_first_one_stays():
     opt.fail(failed, "out of memory")
     before = state(opt)
     for again in (lambda: opt.tell(told, 2.0), lambda: opt.tell(0, 1.0), lambda: opt.fail(told, "late")):
-        with pytest.raises(InvalidTrial, match=r"Trial 0 has its result already \(value 1.0\)"):
+        with pytest.raises(InvalidTrial, match=r"Trial 0 .*\(value 1.0\)"):
             again()
     for again in (lambda: opt.tell(failed, 2.0), lambda: opt.fail(1, "again")):
-        with pytest.raises(InvalidTrial, match=r"Trial 1 has its result already \(failure 'out of memory'\)"):
+        with pytest.raises(InvalidTrial, match=r"Trial 1 .*\(failure 'out of memory'\)"):
             again()
     assert state(opt) == before
 
@@ -205,7 +205,7 @@ def test_what_a_user_does_to_the_history_does_not_change_the_study():
     assert decisions(opt) == kept
     assert opt.best.x == {"a": 0.5}
     assert [t.phase for t in opt.history].count("mine") == 0
-    with pytest.raises(InvalidTrial, match="did your code change it"):
+    with pytest.raises(InvalidTrial, match="your code changed it"):
         opt.tell(looks[-1], 1.0)
     opt.tell(opt.running[0], 1.0)
     assert opt.ask().x["a"] <= 1.0
@@ -220,7 +220,7 @@ def test_looking_at_a_long_history_copies_no_reasons():
     assert repr(history) == "History(201 complete)"
     assert history.best(PLAIN).number == 0
     assert sum(t.added for t in history) == 200
-    assert all("why" not in trial.__dict__ for trial in history)
+    assert not any(trial.reasons.is_loaded for trial in history)
 
 
 def test_a_history_that_was_taken_stays_as_it_was():
@@ -245,7 +245,7 @@ def test_asking_for_several_gives_a_list_that_may_be_shorter():
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", True])
 def test_asking_for_no_number_of_trials_is_refused(n):
     opt = optimizer()
-    with pytest.raises(InvalidInput, match=r"ask\(n\) needs a positive integer"):
+    with pytest.raises(InvalidInput, match=r"must be a positive integer"):
         opt.ask(n)
     assert len(opt.history) == 0
 
@@ -438,7 +438,7 @@ def test_the_default_takes_the_best_of_the_cheap_start_to_the_target(direction):
     at_target = [t for t in start if problem.is_target(t.z)]
     assert len(at_target) == 3 < len(cheap)
     assert [t.x for t in at_target] == [t.x for t in best_first[:3]]
-    assert all("the best of the points" in t.why["reason"] for t in at_target)
+    assert all("best point not yet run at the target" in t.why["reason"] for t in at_target)
 
 
 def test_a_start_without_results_takes_random_points_to_the_target():
@@ -1180,13 +1180,13 @@ def test_events_are_numbered_in_the_order_in_which_they_happened():
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "0", True, [1]])
 def test_a_seed_must_be_a_natural_number(seed):
-    with pytest.raises(InvalidInput, match="seed must be a non-negative integer or None; got"):
+    with pytest.raises(InvalidInput, match="must be a non-negative integer or None"):
         Optimizer(PROBLEM, budget=targets(1), seed=seed)
 
 
 @pytest.mark.parametrize("strategy", ["boca", Boca, 3, object()])
 def test_a_strategy_must_suggest(strategy):
-    with pytest.raises(InvalidInput, match="strategy must have a method suggest"):
+    with pytest.raises(InvalidInput, match="must have a method suggest"):
         Optimizer(PROBLEM, budget=targets(1), strategy=strategy)
 
 
@@ -1198,7 +1198,7 @@ def test_a_budget_must_be_a_positive_amount(budget):
 
 @pytest.mark.parametrize("problem", [None, SPACE, lambda x: 1.0])
 def test_a_problem_must_be_a_problem(problem):
-    with pytest.raises(InvalidInput, match=r"problem must be a boca\.Problem"):
+    with pytest.raises(InvalidInput, match=r"must be a boca\.Problem"):
         Optimizer(problem, budget=targets(1))
 
 

@@ -1,21 +1,22 @@
 """Trials and their history: immutable records of what was asked, told and spent.
 
-This is the one place where the direction of the optimisation is turned: `History.scores` is always maximised.
+This is the one place where the direction is turned: `History.scores` is always to be maximized.
 """
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
 from boca.domain.errors import BocaError
+from boca.domain.observation import Observation
 from boca.domain.problem import Direction, Problem
+from boca.domain.reasons import Reasons
 from boca.domain.space import FloatArray, Point
 
 State: TypeAlias = Literal["running", "complete", "failed"]
@@ -30,60 +31,125 @@ class Suggestion:
     why: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trial:
     """One query of g(z, x), from the moment it is handed out.
 
-    `asked` and `told` number the events of a study in the order in which they happened: a decision rests on the
-    results whose `told` is below its `asked`.  `attempt` counts how often it was handed out again after the process
-    that had it died.  `overhead` is the seconds beside its evaluation: of its choice, and of attempts that died.
-    `output` is the end of what the evaluation printed, where an executor caught it.
+    `asked`, `told` and `seen` number the events of a study in the order in which they happened.
+
+    Args:
+        number: its place in the history, from 0.
+        x: the point.
+        planned: the fidelity that was handed out.
+        cost: in cost units: what it is expected to cost, and what it did once it is finished.
+        reasons: why it was chosen; `why` is the same as a JSON-able mapping.
+        state: "running", "complete" or "failed".
+        observations: what the evaluation gave, in the order in which it was told.
+        seconds: how long the evaluation took.
+        overhead: seconds beside the evaluation: of its choice, and of attempts that died.
+        reason: why it failed.
+        asked: the event that handed it out.
+        told: the event that finished it.
+        seen: the last event that its choice read.
+        pending: the trials that its choice counted as running.
+        attempt: how often it was handed out again after the process that had it died.
+        output: the end of what the evaluation printed, if an executor caught it.
     """
 
     number: int
     x: Point
-    z: Point
+    planned: Point
     cost: float
-    why: dict[str, Any] = field(repr=False)
+    reasons: Reasons
     state: State = "running"
-    value: float | None = None
-    noise: float | None = None
+    observations: tuple[Observation, ...] = ()
     seconds: float | None = None
     overhead: float = 0.0
     reason: str | None = None
     asked: int = 0
     told: int | None = None
+    seen: int = 0
+    pending: tuple[int, ...] = ()
     attempt: int = 0
-    output: str | None = field(default=None, repr=False)
+    output: str | None = None
 
-    @classmethod
-    def stored(cls, load_why: Callable[[], dict[str, Any]], *, phase: str, **values: Any) -> Trial:
-        """Return a trial whose `why`, the bulk of it, is loaded when somebody looks at it."""
-        trial = object.__new__(cls)
-        defaults = {f.name: f.default for f in fields(cls) if f.name != "why"}
-        trial.__dict__.update(defaults | values | {"_load_why": load_why, "phase": phase})
-        return trial
+    @property
+    def z(self) -> Point:
+        """Where its last observation lies; while there is none, the fidelity that was handed out."""
+        return self.observations[-1].z if self.observations else self.planned
+
+    @property
+    def value(self) -> float | None:
+        """The value of its last observation; None while there is none."""
+        return self.observations[-1].value if self.observations else None
+
+    @property
+    def noise(self) -> float | None:
+        """The variance of its value; None if it was not told."""
+        return self.observations[-1].noise if self.observations else None
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """Why it was chosen."""
+        return self.reasons.read()
+
+    @property
+    def phase(self) -> str:
+        return self.reasons.phase
+
+    @property
+    def added(self) -> bool:
+        """Whether it is an imported result, which is not charged."""
+        return self.phase == "added"
+
+    def __repr__(self) -> str:
+        """Return what a person looks for; `to_json` has the rest."""
+        shown: dict[str, Any] = {
+            "number": self.number,
+            "x": self.x,
+            "z": self.z,
+            "cost": self.cost,
+            "state": self.state,
+        }
+        more = {"value": self.value, "noise": self.noise, "seconds": self.seconds, "reason": self.reason}
+        shown |= {name: value for name, value in more.items() if value is not None}
+        return f"Trial({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def completed(self, value: float, *, noise: float | None = None, z: Point | None = None) -> Trial:
+        """Return the trial as complete, with this value as its only observation.
+
+        Args:
+            value: as told.
+            noise: the variance of the value.
+            z: where it was observed; by default at the fidelity that was handed out.
+        """
+        observation = Observation(self.planned if z is None else z, value, noise, self.seconds, told=self.told)
+        return replace(self, state="complete", reason=None, observations=(observation,))
+
+    def stored_at(self, event: int) -> Trial:
+        """Return a finished trial with the number of the event that stored it."""
+        told = tuple(o if o.told is not None else replace(o, told=event) for o in self.observations)
+        return replace(self, told=event, observations=told)
 
     def copied(self) -> Trial:
-        """Return a trial that its user may change; `why`, the bulk of it, is copied when somebody looks at it."""
-        twin = object.__new__(Trial)
-        own = {"x": dict(self.x), "z": dict(self.z), "phase": self.phase, "_load_why": lambda: copy.deepcopy(self.why)}
-        twin.__dict__.update(self.__dict__ | own)
-        twin.__dict__.pop("why", None)
-        return twin
+        """Return a trial that its user may change."""
+        told = tuple(replace(o, z=dict(o.z)) for o in self.observations)
+        return replace(
+            self, x=dict(self.x), planned=dict(self.planned), observations=told, reasons=self.reasons.copied()
+        )
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "why" and "_load_why" in self.__dict__:
-            self.__dict__["why"] = why = self.__dict__["_load_why"]()
-            return why
-        raise AttributeError(f"a Trial has no attribute {name!r}")
+    def to_json(self) -> dict[str, Any]:
+        """Return all of the trial as JSON; `from_json` reads it."""
+        fields_of = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reasons"}
+        told = [asdict(observation) for observation in self.observations]
+        return fields_of | {"why": self.why, "observations": told, "pending": list(self.pending)}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    @cached_property
-    def phase(self) -> str:
-        return str(self.why.get("phase", ""))
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Trial:
+        """Return the trial that `to_json` described."""
+        rest = {name: value for name, value in stored.items() if name not in ("why", "observations", "pending")}
+        told = tuple(Observation(**observation) for observation in stored["observations"])
+        return cls(**rest, reasons=Reasons.of(stored["why"]), observations=told, pending=tuple(stored["pending"]))
 
     def row(self) -> dict[str, Any]:
         """Return the trial as the row of a table; x and z as columns `x.NAME`, `z.NAME`.
@@ -105,11 +171,6 @@ class Trial:
             **{f"z.{name}": value for name, value in self.z.items()},
         }
 
-    @property
-    def added(self) -> bool:
-        """Whether the user brought the result along; such trials are not charged."""
-        return self.phase == "added"
-
     def _repr_html_(self) -> str:
         from boca import render
 
@@ -117,7 +178,7 @@ class Trial:
 
 
 def sign(direction: Direction) -> float:
-    """Return what a value is multiplied with so that more is better."""
+    """Return what a value is multiplied by so that more is better."""
     return 1.0 if direction == "maximize" else -1.0
 
 
@@ -153,13 +214,26 @@ class History(Sequence[Trial]):
         """Return the same trials as copies that their user may change."""
         return History([t.copied() for t in self])
 
+    def read_by(self, trial: Trial) -> History:
+        """Return the history that the choice of a trial read: results until `seen`, and what it counted as running."""
+        past = [self._as_read(other, trial) for other in self if other.number < trial.number]
+        return History([other for other in past if other is not None])
+
+    @staticmethod
+    def _as_read(other: Trial, trial: Trial) -> Trial | None:
+        if other.told is not None and other.told <= trial.seen:
+            return other
+        if other.number in trial.pending:
+            return replace(other, state="running", observations=(), seconds=None, reason=None, told=None, output=None)
+        return None
+
     @cached_property
     def running(self) -> tuple[Trial, ...]:
         return tuple(t for t in self if t.state == "running")
 
     @cached_property
     def finished(self) -> tuple[Trial, ...]:
-        """Complete and failed trials in the order in which their results came."""
+        """Complete and failed trials in the order in which they were told."""
         return tuple(sorted((t for t in self if t.state != "running"), key=_when_told))
 
     @cached_property
@@ -184,11 +258,13 @@ class History(Sequence[Trial]):
         return best_of((t for t in self if t.state == "complete" and problem.is_target(t.z)), problem.direction)
 
     def to_dataframe(self) -> Any:
-        """Return a pandas table, one row a trial; x and z as columns `x.NAME`, `z.NAME`."""
+        """Return a pandas table with one row per trial; x and z as columns `x.NAME`, `z.NAME`."""
         try:
             import pandas as pd
         except ImportError as error:
-            raise BocaError("History.to_dataframe needs pandas; install it, or read the trials one by one.") from error
+            raise BocaError(
+                "pandas is not installed; History.to_dataframe needs it. Type: pip install pandas"
+            ) from error
 
         return pd.DataFrame([t.row() for t in self])
 
@@ -198,14 +274,14 @@ def _when_told(trial: Trial) -> int:
 
 
 def best_of(complete: Iterable[Trial], direction: Direction) -> Trial | None:
-    """Return the one with the best value, the first of equals; None where there is none."""
+    """Return the trial with the best value, the first of equals; None if there is none."""
     better = sign(direction)
     return max(complete, key=lambda t: better * (t.value or 0.0), default=None)
 
 
 def occupied(history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Return the (x, z) that are out: no other trial shall repeat them while another point exists."""
-    return {(point_key(t.x), point_key(t.z)) for t in history.running}
+    """Return the (x, z) that are running: no other trial repeats them while another point exists."""
+    return {(point_key(t.x), point_key(t.planned)) for t in history.running}
 
 
 def barred(history: History) -> set[tuple[Any, ...]]:
@@ -218,5 +294,5 @@ def barred(history: History) -> set[tuple[Any, ...]]:
 
 
 def point_key(point: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return a point as something that a set can hold."""
+    """Return a point as a hashable key."""
     return tuple(point.values())

@@ -22,6 +22,7 @@ import numpy as np
 from boca.accounting.ledger import Ledger
 from boca.domain.errors import BocaError, InvalidInput, instance_of
 from boca.domain.problem import CostFunction, Direction, Problem
+from boca.domain.reasons import Reasons
 from boca.domain.space import Parameter, Point
 from boca.domain.trial import History, Trial, sign
 from boca.strategies import Boca, Strategy
@@ -400,19 +401,17 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
         stored = {key: entry for key, entry in trial.user_attrs.get(WHY, {}).items() if key != "claim"}
         fidelity = problem.fidelity.validate(z, f"z of {where}")
         cost = _known_cost(trial, problem, fidelity)
-        trials.append(
-            Trial(
-                number=trial.number,
-                x=problem.space.validate(x, f"x of {where}"),
-                z=fidelity,
-                cost=cost,
-                why=reasons(stored, bool(stored), is_queued=False),
-                state="complete" if known else "failed",
-                value=value if known else None,
-                seconds=None if problem.has_declared_cost or math.isnan(cost) else cost,
-                reason=None if known else f"Optuna's trial was {trial.state.name}",
-            )
+        made = Trial(
+            number=trial.number,
+            x=problem.space.validate(x, f"x of {where}"),
+            planned=fidelity,
+            cost=cost,
+            reasons=Reasons.of(reasons(stored, bool(stored), is_queued=False)),
+            state="failed",
+            reason=f"Optuna's trial was {trial.state.name}",
+            seconds=None if problem.has_declared_cost or math.isnan(cost) else cost,
         )
+        trials.append(made if value is None or not known else made.completed(value))
     return History(trials)
 
 

@@ -19,6 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import CostFunction, Direction, Problem
+from boca.domain.reasons import Reasons
 from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
 from boca.domain.trial import State, Trial
 from boca.study import spec
@@ -205,18 +206,18 @@ class Bridge:
         told = COST in trial.user_attrs
         cost = float(trial.user_attrs[COST]) if told else self.problem.cost(point[1])
         is_measured = told and not self.problem.has_declared_cost and state != "running"
-        return Trial(
+        known = Trial(
             number=trial.number,
             x=point[0],
-            z=point[1],
+            planned=point[1],
             cost=cost,
-            why=why,
+            reasons=Reasons.of(why),
             state=state,
-            value=value,
             seconds=cost if is_measured else None,
             overhead=float(claim.get("overhead", 0.0)),
             reason=f"Optuna's trial was {trial.state.name}" if state == "failed" else None,
         )
+        return known if value is None else known.completed(value)
 
     def _refuse_unread_fidelities(self, trial: FrozenTrial) -> None:
         for name, axis in self.z.items():

@@ -144,6 +144,6 @@ def _replayed(trials: list[Trial]) -> Memory:
         elif event == trial.told:
             memory.finish(trial)
         else:
-            draft = replace(trial, state="running", value=None, noise=None, reason=None, told=None, output=None)
-            memory.claim(draft, seen=memory.read().event)
+            draft = replace(trial, state="running", observations=(), reason=None, told=None, output=None)
+            memory.claim(replace(draft, seen=memory.read().event))
     return memory

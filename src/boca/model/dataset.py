@@ -51,7 +51,7 @@ class Dataset:
             np.array([t.noise or 0.0 for t in finished]) if has_noise else None,
             (
                 problem.space.to_unit([t.x for t in history.running]),
-                problem.fidelity.to_unit([t.z for t in history.running]),
+                problem.fidelity.to_unit([t.planned for t in history.running]),
             ),
             len(history.chosen),
         )

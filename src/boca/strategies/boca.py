@@ -108,7 +108,8 @@ class Boca:
         instance_of(self.surrogate, Surrogate, "surrogate")
         flags(self, "information_per_cost", "reserve_last")
         object.__setattr__(self, "aims", _members(self.aims, get_args(Aim), "aims"))
-        object.__setattr__(self, "target_turns", _members(self.target_turns, get_args(Turn), "target_turns"))
+        turns = _members(self.target_turns, get_args(Turn), "target_turns")
+        object.__setattr__(self, "target_turns", _shortest_cycle(turns))
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
         one_of(self.start_design, get_args(Design), "start_design")
         one_of(self.start_fidelities, get_args(Fidelities), "start_fidelities")
@@ -215,6 +216,13 @@ def _members(given: object, allowed: Sequence[str], what: str) -> tuple[Any, ...
     for member in given:
         one_of(member, allowed, f"A member of {what}")
     return tuple(given)
+
+
+def _shortest_cycle(turns: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the shortest sequence that, repeated, gives the same turns: equal settings are stored alike."""
+    n = len(turns)
+    period = next(k for k in range(1, n + 1) if n % k == 0 and turns == turns[:k] * (n // k))
+    return turns[:period]
 
 
 class Iteration:

@@ -29,6 +29,7 @@ from boca.accounting.cost import Costs, costs
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput, instance_of, one_of
 from boca.domain.problem import Problem
+from boca.domain.reasons import Reasons
 from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
 from boca.model.dataset import Dataset
@@ -171,12 +172,12 @@ class _Decision:
         scores = self.known.scores(self.problem.direction)
         turn = sign(self.problem.direction)
         pairs = zip(self.known.finished, scores, strict=True)
-        told = [replace(t, z={}, state="complete", value=turn * float(y)) for t, y in pairs if t.z == z]
+        told = [replace(t, planned={}).completed(turn * float(y), noise=t.noise) for t, y in pairs if t.z == z]
         if not told:
             anywhere = dict(self.known.finished[0].x)
             middle = 2.0 * float(np.median(0.5 * scores))  # halved: a sum of two floats need not be one
-            told = [Trial(0, anywhere, {}, 0.0, {}, "complete", turn * middle, noise=math.inf)]
-        return History([*told, *(replace(t, z={}) for t in self.history.running if t.z == z)])
+            told = [Trial(0, anywhere, {}, 0.0, Reasons.of({})).completed(turn * middle, noise=math.inf)]
+        return History([*told, *(replace(t, planned={}) for t in self.history.running if t.planned == z)])
 
     def _fits(self, datasets: Sequence[Dataset]) -> list[Fit]:
         """Return the hyper-parameters of every level, learned anew for all of them when it is time."""

@@ -1,4 +1,4 @@
-"""The optimiser: the one stateful object.  It asks a strategy, keeps the ledger, and remembers through a storage."""
+"""The optimizer: the one stateful object.  It asks a strategy, keeps the ledger, and remembers through a storage."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from boca.accounting.ledger import Ledger
 from boca.domain.budget import Budget, Limit
 from boca.domain.errors import InvalidInput, InvalidTrial
 from boca.domain.problem import Problem
+from boca.domain.reasons import Reasons
 from boca.domain.space import Point, finite_number
 from boca.domain.trial import History, Trial, occupied, point_key
 from boca.strategies import Boca, Strategy
+from boca.strategies.base import check as check_settings
 from boca.study.recommendation import Recommendation, recommend
 from boca.study.spec import CHANGEABLE, describe, differences
 from boca.study.storage import Lease, Memory, Queued, Snapshot, Storage
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
     from boca.study.storage.sql import Database
 
 Check: TypeAlias = Callable[[Trial], object]
-"""Called with a trial that is about to be handed out; what it raises keeps that from happening."""
+"""Called with a trial that is about to be handed out; if it raises, the trial is not."""
 
-_TRIES = 3  # choices that were overtaken, after which a claim does not wait for a quiet moment any more
+_TRIES_BEFORE_A_LATE_CLAIM = 3  # choices that other claims overtook; the next one is claimed if it still stands
 
 
 class Optimizer:
@@ -49,40 +51,51 @@ class Optimizer:
         name: str = "study",
         allow_change: bool = False,
     ) -> None:
-        """Begin a study, or go on with the one of this name where the storage has it.
+        """Begin a study, or resume the one of this name if the storage has it.
 
-        `storage` is None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.  A
-        study that is there must have been made of the same problem, strategy, seed and budget; `seed=None` takes its
-        seed, and with `allow_change` the budget may be a wider one and the strategy that of another version.
+        A stored study must have been made with the same problem, strategy, seed and budget.
+
+        Args:
+            problem: what to search.
+            budget: `boca.targets(30)`, `boca.seconds(600)`, a number in cost units, or None for no limit.
+            strategy: what chooses the queries; `Boca()` by default.
+            seed: a non-negative integer; None draws one, or takes that of the stored study.
+            storage: None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.
+            name: the study in the storage.
+            allow_change: permit a larger budget, or the strategy fields of a newer boca.
         """
         if not isinstance(problem, Problem):
-            raise InvalidInput(f"problem must be a boca.Problem; got {problem!r}.")
+            raise InvalidInput(f"problem is {problem!r}, and must be a boca.Problem.")
         strategy = Boca() if strategy is None else strategy
         if not isinstance(strategy, Strategy) or isinstance(strategy, type):
-            raise InvalidInput(f"strategy must have a method suggest, such as boca.Boca(); got {strategy!r}.")
-        check = getattr(strategy, "check", None)
-        if callable(check):  # a strategy may look at the problem before anything is paid for
-            check(problem)
+            raise InvalidInput(
+                f"strategy is {strategy!r}, and must have a method suggest. Type boca.Boca(), for example."
+            )
+        check_settings(strategy, problem)  # before anything is paid for
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-            raise InvalidInput(f"seed must be a non-negative integer or None; got {seed!r}.")
+            raise InvalidInput(f"seed is {seed!r}, and must be a non-negative integer or None.")
         self.problem = problem
         self.strategy = strategy
         self.seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else int(seed)  # 63 bits
         self.name = name
         self.limit = budget if isinstance(budget, Limit) or budget is None else Limit(budget, "cost")
-        self._first: Limit | None = None  # the budget that the study was made with, where it is another now
+        self._first: Limit | None = None  # the budget that the study was made with, if it has another now
         self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
         self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
-        self._refused: tuple[int, tuple[Queued, ...]] | None = None  # the event and the queue of the last "not now"
+        self._refused: tuple[int, tuple[Queued, ...]] | None = (
+            None  # the event and the queue when nothing could be handed out
+        )
 
     def _open(self, url: str, seed: int | None, allow_change: bool) -> Storage:
-        """Return the study of this name in a database: a new one, or the one that is there and fits."""
+        """Return the study of this name in a database: a new one, or a stored one that fits."""
         from boca.study.storage.sql import Database
 
         if not isinstance(url, str):
-            raise InvalidInput(f"storage must be a URL such as 'sqlite:///study.db', or None; got {url!r}.")
+            raise InvalidInput(
+                f"storage is {url!r}, and must be a URL such as 'sqlite:///study.db', or None for memory."
+            )
         if not isinstance(self.name, str) or not 0 < len(self.name) <= 255:
-            raise InvalidInput(f"name must be a text of 1 to 255 characters; got {self.name!r}.")
+            raise InvalidInput(f"name is {self.name!r}, and must be a text of 1 to 255 characters.")
         database = Database(url)
         try:
             self._agree(database, seed, allow_change)
@@ -92,7 +105,7 @@ class Optimizer:
             raise
 
     def _agree(self, database: Database, seed: int | None, allow_change: bool) -> None:
-        """Make the study, or see that the one that is there was made of the same."""
+        """Make the study, or check that the stored one was made with the same settings."""
         from boca.study.storage.reader import described
 
         given = describe(self.problem, self.strategy, seed=self.seed, limit=self.limit)
@@ -108,23 +121,24 @@ class Optimizer:
                 _refuse_narrower(self.problem, stored["budget"], given["budget"])
             database.change(self.name, given)
         elif wrong:
+            permitted = ""
+            if wrong.keys() <= CHANGEABLE:
+                permitted = ", or pass allow_change=True to enlarge the budget or adopt this version's strategy fields"
             raise InvalidInput(
-                f"The study {self.name!r} is there and must be gone on with as it was made: "
-                f"{'; '.join(wrong.values())}. "
-                "Give what it was made of, or another name; allow_change=True lets the budget be a wider one, "
-                "and the strategy have the fields of this version from here on."
+                f"Study {self.name!r} already exists with different settings: {'; '.join(wrong.values())}. "
+                f"A study is resumed with its original settings. Pass those, or use another name{permitted}."
             )
 
     # What is there ------------------------------------------------------------------------------------------------
 
     @property
     def history(self) -> History:
-        """All trials so far, as copies: what you do to them stays yours."""
+        """All trials so far, as copies: changing them does not change the study."""
         return self._history.copied()
 
     @property
     def running(self) -> tuple[Trial, ...]:
-        """The trials that are out."""
+        """The trials that were handed out and have no result yet."""
         return tuple(trial.copied() for trial in self._history.running)
 
     @property
@@ -135,7 +149,7 @@ class Optimizer:
 
     @property
     def budget(self) -> Budget:
-        """The money in cost units, with what is spent and what trials that are out have reserved."""
+        """The budget in cost units, with what is spent and what running trials reserve."""
         return self._ledger(self._history).budget
 
     @property
@@ -145,7 +159,7 @@ class Optimizer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know about this study, in sentences."""
+        """What its user should know about this study, in sentences."""
         now = self.storage.read()
         ledger = self._ledger(now.history)
         return tuple(ledger.warnings(queued=sum(not ledger.affords(point.z) for point in now.queue)))
@@ -163,16 +177,20 @@ class Optimizer:
     def ask(
         self, n: int | None = None, *, lease: Lease | None = None, check: Check | None = None
     ) -> Trial | list[Trial] | None:
-        """Return the next trial to evaluate, or None when nothing affordable is left (with trials out: not now).
+        """Return the next trial to evaluate, or None if nothing affordable is left (while trials run: for now).
 
-        `ask(n)` returns a list of at most n trials.  Without a lease, what an executor has, a trial stays out until
-        somebody tells its result, be it in another process and in two days.  `check` sees a trial before it is stored:
-        where it raises, nothing was handed out.
+        Args:
+            n: how many trials to return at most, as a list; without it, one trial.
+            lease: the terms on which an executor holds the trial; without them it runs until it is told, in any process
+                and after any time.
+            check: called with a trial before it is stored; if it raises, nothing was handed out.
         """
         if n is None:
             return self._ask(lease, check)
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise InvalidInput(f"ask(n) needs a positive integer; got {n!r}.")
+            raise InvalidInput(
+                f"n is {n!r}, and must be a positive integer. Type ask() for one trial, ask(4) for four."
+            )
         trials: list[Trial] = []
         while len(trials) < n and (trial := self._ask(lease, check)) is not None:
             trials.append(trial)
@@ -180,7 +198,7 @@ class Optimizer:
         return trials
 
     def take_over(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
-        """Take over the trials whose executors died, and return them to be evaluated again; see `Storage.take_over`."""
+        """Take over the trials of drivers that died, and return them for evaluation; see `Storage.take_over`."""
         trials = [trial.copied() for trial in self.storage.take_over(lease, max_retries=max_retries, limit=limit)]
         self._note_time(trials)
         return trials
@@ -195,20 +213,27 @@ class Optimizer:
         seconds: float | None = None,
         output: str | None = None,
     ) -> Trial:
-        """Record the result of a trial that is out.
+        """Store the result of a running trial.
 
-        `cost` replaces the expected cost; `noise` is the variance of this value, where it is known; `seconds` is how
-        long the evaluation took, by default the time since the ask, whoever asked: say it where several trials are out.
-        `output` is what it printed, if anybody wants that kept.
+        Args:
+            trial: the trial, or its number.
+            value: what the objective returned.
+            cost: what it cost, in place of what was expected; in seconds if no cost is declared.
+            noise: the variance of this value, if it is known.
+            seconds: how long the evaluation took; by default the time since the trial was handed out.  Give it if more
+                than one trial runs.
+            output: what the evaluation printed, to be kept with the trial.
         """
         running = self._running(trial)
         try:
             result = finite_number(value, "value")
         except InvalidInput as error:
-            raise InvalidInput(f"{error} Nothing was changed; opt.fail(trial, reason) gives a trial up.") from None
+            raise InvalidInput(
+                f"{error} Nothing was changed. If there is no value, type opt.fail(trial, reason)."
+            ) from None
         finished = self._finished(running, cost, seconds)
         variance = None if noise is None else _not_negative(noise, "noise")
-        return self._finish(replace(finished, state="complete", value=result, noise=variance, output=output))
+        return self._finish(replace(finished.completed(result, noise=variance), output=output))
 
     def fail(
         self,
@@ -219,7 +244,15 @@ class Optimizer:
         seconds: float | None = None,
         output: str | None = None,
     ) -> Trial:
-        """Give a trial up: it is charged, and its point counts as the worst so far."""
+        """Store that a running trial failed: it is charged, and its point counts as the worst value so far.
+
+        Args:
+            trial: the trial, or its number.
+            reason: why, in a sentence.
+            cost: what it cost, in place of what was expected.
+            seconds: how long the evaluation took; by default the time since the trial was handed out.
+            output: what the evaluation printed, to be kept with the trial.
+        """
         finished = self._finished(self._running(trial), cost, seconds)
         return self._finish(replace(finished, state="failed", reason=str(reason), output=output))
 
@@ -232,9 +265,14 @@ class Optimizer:
         *,
         noise: float | None = None,
     ) -> Trial:
-        """Bring a result that you already have; it is not charged.
+        """Import a result that you already have; it is not charged to the budget.
 
-        `z=None` means the target.  `cost` is in the units of the declared cost; where it is learned, in seconds.
+        Args:
+            x: the point.
+            z: the fidelity; None is the target.
+            value: the observed value.
+            cost: what it cost, in units of the declared cost, or in seconds if the cost is learned.
+            noise: the variance of this value, if it is known.
         """
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
@@ -245,28 +283,24 @@ class Optimizer:
         draft = Trial(
             number=len(history),
             x=point,
-            z=fidelity,
+            planned=fidelity,
             cost=cost_models.costs(self.problem, history).of(fidelity) if paid is None else paid,
-            why={"reason": "A result that was brought along.", "phase": "added"},
-            state="complete",
-            value=result,
-            noise=variance,
+            reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
             seconds=None if self.problem.has_declared_cost else paid,
-        )
+        ).completed(result, noise=variance)
         return self.storage.add(draft).copied()
 
     def add_all(self, source: object) -> list[Trial]:
-        """Bring many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
+        """Import many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
 
-        Each has its fidelity and, where it is known, its cost: in the units of the declared cost, or, where it is
-        learned, the `seconds` of the source, and its `cost` only if it has no word on them.  Of a source with a mistake
-        in it nothing is taken.
+        Each has its fidelity and, if it is known, its cost: in units of the declared cost; if the cost is learned, the
+        `seconds` of the source, or its `cost` if it has no seconds.  One mistake in a source imports nothing of it.
         """
         known = results(source, self.problem)
         return [self.add(k.x, k.z, k.value, k.cost, noise=k.noise) for k in known]
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
-        """Have a point tried before the strategy's own; `z=None` means the target."""
+        """Queue a point, to be handed out before the strategy's own; `z=None` is the target."""
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
         self.storage.enqueue(point, fidelity)
@@ -275,24 +309,24 @@ class Optimizer:
 
     @property
     def _history(self) -> History:
-        """All trials as they are stored: for reading alone, since an edit would be one of the study."""
+        """All trials as they are stored: for reading only, since an edit would change the study."""
         return self.storage.read().history
 
     def _ledger(self, history: History) -> Ledger:
         return Ledger(self.problem, history, self.limit, self._first)
 
     def _ask(self, lease: Lease | None, check: Check | None) -> Trial | None:
-        """Choose, then claim what was chosen, unless somebody else claimed in between: then choose again.
+        """Choose a trial and claim it; if another driver claims first, choose again.
 
-        No lock is held while a strategy thinks.  After some tries the claim is made in any case, if the money suffices.
+        No lock is held while a strategy runs.  After some tries a trial is claimed if it is still affordable and free.
         """
         if self.limit is not None and self.limit.unit == "seconds":
-            _load_what_choosing_needs()  # a second, once a process, that nobody chose anything in
+            _load_what_choosing_needs()  # a second per process, which is not part of a choice
         began = time.perf_counter()
         for tries in itertools.count():
             now = self.storage.read()
             if self._refused == (now.event, now.queue):
-                return None  # a driver asks every second: the same question has the same answer
+                return None  # a driver asks every second; the same question has the same answer
             ledger = self._ledger(now.history)
             chosen = self._choose(now, ledger)
             if chosen is None:
@@ -300,23 +334,32 @@ class Optimizer:
                 return None
             x, z, why, queued = chosen
             overhead = time.perf_counter() - began
-            draft = Trial(len(now.history), x, z, ledger.costs.of(z), why, overhead=overhead)
+            draft = Trial(
+                number=len(now.history),
+                x=x,
+                planned=z,
+                cost=ledger.costs.of(z),
+                reasons=Reasons.of(why),
+                overhead=overhead,
+                seen=now.event,
+                pending=tuple(t.number for t in now.history.running),
+            )
             if check is not None:
                 check(draft)
-            affords = self._stands(x, z, len(now.history)) if tries >= _TRIES else None
-            trial = self.storage.claim(draft, seen=now.event, affords=affords, queued=queued, lease=lease)
+            affords = self._stands(x, z, len(now.history)) if tries >= _TRIES_BEFORE_A_LATE_CLAIM else None
+            trial = self.storage.claim(draft, affords=affords, queued=queued, lease=lease)
             if trial is not None:
                 self._note_time([trial])
                 return trial.copied()
         raise AssertionError("a count has no end")
 
     def _choose(self, now: Snapshot, ledger: Ledger) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
-        """Return the next point with its fidelity and its reasons; None where the money does not suffice."""
-        out = occupied(now.history)
+        """Return the next point with its fidelity and its reasons; None if it is not affordable."""
+        running = occupied(now.history)
         for queued in now.queue:
             x, z = dict(queued.x), dict(queued.z)
-            if ledger.affords(z) and (point_key(x), point_key(z)) not in out:
-                return x, z, {"reason": "A point that was asked for.", "phase": "queued"}, queued
+            if ledger.affords(z) and (point_key(x), point_key(z)) not in running:
+                return x, z, {"reason": "Queued by the user.", "phase": "queued"}, queued
         rng = np.random.default_rng([self.seed, len(now.history)])
         suggestion = self.strategy.suggest(self.problem, now.history, ledger.budget, rng)
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
@@ -326,14 +369,14 @@ class Optimizer:
         return x, z, dict(suggestion.why), None
 
     def _stands(self, x: Point, z: Point, number: int) -> Callable[[History], bool]:
-        """Return whether a choice made for trial `number` still stands when others have claimed since.
+        """Return whether a choice made for trial `number` still stands after others have claimed.
 
-        The money must suffice, and none of them may have had the same idea: whoever chooses at the same moment does.
+        It must be affordable, and none of them may have the same point: drivers that choose at the same moment agree.
         """
         here = (point_key(x), point_key(z))
 
         def stands(history: History) -> bool:
-            others = {(point_key(t.x), point_key(t.z)) for t in history[number:]} | occupied(history)
+            others = {(point_key(t.x), point_key(t.planned)) for t in history[number:]} | occupied(history)
             return here not in others and self._ledger(history).affords(z)
 
         return stands
@@ -348,19 +391,19 @@ class Optimizer:
         return done.copied()
 
     def _running(self, trial: Trial | int) -> Trial:
-        """Return the trial as it is stored, or say why no result can be taken for it."""
+        """Return the trial as it is stored, or say why it cannot take a result."""
         number = trial.number if isinstance(trial, Trial) else trial
         history = self._history
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(history):
-            raise InvalidTrial(f"There is no trial {number!r}; this study has {len(history)}. Nothing was changed.")
+            raise InvalidTrial(f"There is no trial {number!r}: this study has {len(history)}. Nothing was changed.")
         stored = history[int(number)]
         attempt, _ = self._handed_out.get(stored.number, (stored.attempt, 0.0))
         refuse_result(stored, replace(stored, attempt=trial.attempt if isinstance(trial, Trial) else attempt))
-        if isinstance(trial, Trial) and (trial.x != stored.x or trial.z != stored.z):
+        if isinstance(trial, Trial) and (trial.x != stored.x or trial.planned != stored.planned):
             raise InvalidTrial(
-                f"Trial {number} is another one here: it was handed out at x={stored.x!r}, z={stored.z!r}; "
-                f"got x={trial.x!r}, z={trial.z!r}. Is it of another study, or did your code change it? "
-                f"opt.tell({number}, value) takes the value for the one here."
+                f"This is not trial {number} of this study, which was handed out at x={stored.x!r}, "
+                f"z={stored.planned!r}; got x={trial.x!r}, z={trial.planned!r}. It belongs to another study, or your "
+                f"code changed it. To tell the value for the stored one, type opt.tell({number}, value)."
             )
         return stored
 
@@ -372,7 +415,7 @@ class Optimizer:
             took = paid  # without a declared cost, cost is seconds
         if took is None and trial.number in self._handed_out:
             took = time.perf_counter() - self._handed_out[trial.number][1]
-        elif took is None:  # somebody else asked: the storage may know when
+        elif took is None:  # another process asked: the storage may know when
             took = self.storage.seconds_out(trial.number)
         if paid is None:
             measured = not self.problem.has_declared_cost and took is not None
@@ -389,7 +432,7 @@ def _load_what_choosing_needs() -> None:
 
 
 def _refuse_narrower(problem: Problem, stored: dict[str, Any] | None, given: dict[str, Any] | None) -> None:
-    """Refuse less money than there was, and money that cannot be compared: seconds with anything else."""
+    """Refuse a smaller budget, and one that cannot be compared: seconds with anything else."""
     if given is None:
         return
     worth = {
@@ -402,7 +445,14 @@ def _refuse_narrower(problem: Problem, stored: dict[str, Any] | None, given: dic
         (c and c["amount"] * (1.0 if is_same_unit else worth[c["unit"]])) or math.inf for c in (stored, given)
     )
     if not now >= before:
-        raise InvalidInput(f"allow_change lets a budget be wider, not narrower; it was {stored!r}, and is {given!r}.")
+        raise InvalidInput(
+            f"budget is {_in_words(given)}, and was {_in_words(stored)}; allow_change permits a larger one only."
+        )
+
+
+def _in_words(limit: dict[str, Any] | None) -> str:
+    units = {"targets": "target evaluations", "cost": "cost units", "seconds": "seconds"}
+    return "unlimited" if limit is None else f"{limit['amount']:.6g} {units[limit['unit']]}"
 
 
 def _positive(value: float, what: str) -> float:

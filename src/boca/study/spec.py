@@ -1,4 +1,4 @@
-"""What a study stores of its problem, so that a resumed one is the same and a person can read it without the code."""
+"""What a study stores of its problem: enough to check that a resumed study is the same, readable without the code."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ import numpy as np
 
 from boca.domain.budget import Limit
 from boca.domain.problem import Direction, Problem
-from boca.domain.space import Choice, Float, Int, Parameter, Space
+from boca.domain.space import Space, parameter_of
+from boca.strategies.registry import NAMES
 
 _COSTS = 16  # fidelities at which a cost function shows what it is
 
 CHANGEABLE = frozenset({"budget", "fields"})
-"""The parts that may differ where somebody says so: results stay results with more money, and with another version."""
+"""The parts that may differ with `allow_change`: results remain valid with a larger budget and in a newer version."""
 
 
 def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | None) -> dict[str, Any]:
     """Return everything that a resumed study must have in common with the first one, as JSON."""
     description = {
-        "space": _space(problem.space),
-        "fidelity": _space(problem.fidelity),
+        "space": _plain_space(problem.space),
+        "fidelity": _plain_space(problem.fidelity),
         "target": problem.target,
         "direction": problem.direction,
         "cost": _cost(problem),
@@ -40,20 +41,20 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
 def problem_of(spec: Mapping[str, Any]) -> Problem:
     """Return the problem of a description.
 
-    A declared cost is code, and is not stored.  Of it the price of a target is remembered; a query elsewhere is taken
-    to cost its share of that, as one is before the first result.  What a trial did cost is stored with the trial.
+    A declared cost is code and is not stored, except what a query at the target costs.  A query elsewhere is assumed to
+    cost its share of that, as before the first result.  What a trial did cost is stored with the trial.
     """
     space, fidelity = (
-        Space({name: _parameter(values) for name, values in spec[part].items()}) for part in ("space", "fidelity")
+        Space({name: parameter_of(values) for name, values in spec[part].items()}) for part in ("space", "fidelity")
     )
     direction: Direction = spec["direction"]
     bare = Problem(space, fidelity, target=spec["target"], direction=direction)
-    price = spec["target_cost"]
-    if price is None:
+    target_cost = spec["target_cost"]
+    if target_cost is None:
         return bare
 
     def cost(z: Mapping[str, Any]) -> float:
-        return float(price * bare.assumed_cost(z))
+        return float(target_cost * bare.assumed_cost(z))
 
     return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction)
 
@@ -64,10 +65,10 @@ def limit_of(spec: Mapping[str, Any]) -> Limit | None:
 
 
 def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:
-    """Return what differs between two descriptions, a clause a part; empty where they agree.
+    """Return what differs between two descriptions, one clause per part; empty if they agree.
 
-    A description has every field of its strategy.  One that only one of the two has did not exist in the version that
-    made the other: such fields are a part of their own, "fields", as nobody can give what there was not.
+    A description has every field of its strategy.  A field that only one of the two has did not exist in the version
+    that made the other; such fields are a part of their own, "fields".
     """
     found = {}
     old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
@@ -75,12 +76,12 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         found["fields"] = _fields(old, new)
     for part in stored:
         if part in ("target_cost", "first_budget"):
-            continue  # the fingerprint of the cost covers it, to twelve digits; and what was, nobody gives
+            continue  # the fingerprint of the cost covers the one, to twelve digits; the other is never given
         was, now = stored[part], given.get(part)
         if part == "strategy":
             was, now = _common(was, now), _common(now, was)
         if _exactly(was) != _exactly(now):
-            found[part] = f"{part} was {_short(was, now)}, and is {_short(now, was)}"
+            found[part] = f"{part} was {_short(was, now)} and is {_short(now, was)}"
     if "cost" in found and "measured" not in (stored["cost"], given["cost"]):
         if {"fidelity", "target"} & found.keys():
             del found["cost"]  # the same function has other values at other fidelities
@@ -90,9 +91,9 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
 
 
 def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return in words which fields of a strategy came and went between two versions."""
-    came = f"strategy has {json.dumps(new)}, which did not exist when the study was made"
-    went = f"strategy had {json.dumps(old)}, which does not exist in this version"
+    """Return in words which fields of a strategy were added and removed between two versions."""
+    came = f"strategy has {json.dumps(new)}, new since the study was made"
+    went = f"strategy had {json.dumps(old)}, which this version does not have"
     return "; ".join([*([came] if new else []), *([went] if old else [])])
 
 
@@ -101,7 +102,7 @@ def _is_same_class(one: Any, other: Any) -> bool:
 
 
 def _only(one: Any, other: Any, path: str = "") -> dict[str, Any]:
-    """Return the fields by path that a dataclass has in one description and not in the other."""
+    """Return the fields, by path, that a dataclass has in one description and not in the other."""
     found: dict[str, Any] = {}
     for name, value in one.items() if _is_same_class(one, other) else ():
         found |= _only(value, other[name], f"{path}{name}.") if name in other else {f"{path}{name}": value}
@@ -116,7 +117,7 @@ def _common(one: Any, other: Any) -> Any:
 
 
 def plain(value: object) -> Any:
-    """Return settings as JSON: a dataclass by its name and its fields, a function by its name."""
+    """Return settings as JSON: a dataclass by its registered name and its fields, a function by its import path."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -128,7 +129,8 @@ def plain(value: object) -> Any:
     if isinstance(value, Sequence | np.ndarray):
         return [plain(inner) for inner in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {"type": _name(type(value)), **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
+        name = NAMES.get(type(value)) or _name(type(value))
+        return {"type": name, **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
     return _name(value if hasattr(value, "__qualname__") else type(value))
 
 
@@ -136,22 +138,8 @@ def _name(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
-def _space(space: Space) -> dict[str, Any]:
-    return {name: _described(parameter) for name, parameter in space.items()}
-
-
-def _described(parameter: Parameter) -> dict[str, Any]:
-    if isinstance(parameter, Choice):
-        return {"type": "choice", "choices": list(parameter.choices)}
-    kind = "float" if isinstance(parameter, Float) else "int"
-    return {"type": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log}
-
-
-def _parameter(values: Mapping[str, Any]) -> Parameter:
-    if values["type"] == "choice":
-        return Choice(values["choices"])
-    kind = Float if values["type"] == "float" else Int
-    return kind(values["low"], values["high"], log=values["log"])
+def _plain_space(space: Space) -> dict[str, Any]:
+    return {name: parameter.to_json() for name, parameter in space.items()}
 
 
 def _cost(problem: Problem) -> str:
@@ -165,12 +153,12 @@ def _cost(problem: Problem) -> str:
 
 
 def _exactly(value: object) -> str:
-    """Return what tells apart 1 from true and one order from another: coordinates have an order."""
+    """Return what distinguishes 1 from true, and one order from another: coordinates have an order."""
     return json.dumps(value)
 
 
 def _short(value: object, other: object) -> str:
-    """Return a part in words, of mappings only what differs from the other one."""
+    """Return a part in words; of a mapping, only what differs from the other one."""
     if isinstance(value, dict) and isinstance(other, dict):
         differing = {k: v for k, v in value.items() if k not in other or _exactly(other[k]) != _exactly(v)}
         if not differing and set(value) == set(other):

@@ -77,7 +77,7 @@ def test_a_server_is_read_as_the_library_reads_it():
 
 def test_a_study_that_is_not_there_is_told_with_those_that_are(url):
     begin(url).storage.close()
-    with pytest.raises(InvalidInput, match="a study of the name 'bowls'; the database has: bowl"):
+    with pytest.raises(InvalidInput, match=r"no study 'bowls'.* has: bowl"):
         Reader(url).study("bowls")
 
 
@@ -135,7 +135,7 @@ def test_a_database_of_another_program_stays_as_it_was(tmp_path):
         connection.execute("CREATE TABLE photos(id)")
         connection.commit()
     before = fingerprint(path)
-    with pytest.raises(StorageFailed, match=r"must hold studies of boca.*made in"):
+    with pytest.raises(StorageFailed, match=r"no tables of boca.* was made"):
         Reader(str(path)).study("bowl")
     assert fingerprint(path) == before
     assert list(tmp_path.iterdir()) == [path]
@@ -143,13 +143,13 @@ def test_a_database_of_another_program_stays_as_it_was(tmp_path):
 
 def test_a_file_that_is_not_there_is_an_error_and_stays_so(tmp_path):
     for storage in (f"sqlite:///{tmp_path}/none.db", f"{tmp_path}/none.db"):
-        with pytest.raises(InvalidInput, match=r"there is no file .*none\.db"):
+        with pytest.raises(InvalidInput, match=r"There is no file .*none\.db"):
             Reader(storage)
     assert list(tmp_path.iterdir()) == []
     begin(f"sqlite:///{tmp_path}/study.db").storage.close()
     reader = Reader(f"{tmp_path}/study.db")
     (tmp_path / "study.db").unlink()
-    with pytest.raises(StorageFailed, match=r"there is no file .*study\.db"):
+    with pytest.raises(StorageFailed, match=r"There is no file .*study\.db"):
         reader.studies()
     assert list(tmp_path.iterdir()) == []
 
@@ -162,12 +162,12 @@ def test_a_study_in_memory_cannot_be_looked_at():
 
 @pytest.mark.parametrize("storage", [None, 3, Path("study.db")])
 def test_what_is_neither_a_url_nor_a_file_is_refused(storage):
-    with pytest.raises(InvalidInput, match=r"must be a URL such as 'sqlite:///study\.db', or a file; got"):
+    with pytest.raises(InvalidInput, match=r"must be a file or a URL, such as 'sqlite:///study\.db'"):
         Reader(storage)
 
 
 def test_a_url_of_no_database_is_refused():
-    with pytest.raises(InvalidInput, match="must be a URL"):
+    with pytest.raises(InvalidInput, match="a URL of SQLite"):
         Reader("nonsense://x")
 
 
@@ -186,15 +186,14 @@ def test_something_else_than_a_database_is_said_to_be_unreadable(tmp_path):
         Reader(f"sqlite:///{path}").studies()
 
 
-@pytest.mark.parametrize(("version", "words"), [(0, "older boca"), (99, "newer boca")])
-def test_tables_of_another_version_are_left_alone(tmp_path, url, version, words):
+def test_tables_of_a_newer_version_are_left_alone(tmp_path, url):
     begin(url).storage.close()
     path = tmp_path / "study.db"
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE boca_meta SET version = ?", (version,))
+        connection.execute("UPDATE boca_meta SET version = 99")
     connection.close()
     before = fingerprint(path)
-    with pytest.raises(StorageFailed, match=words):
+    with pytest.raises(StorageFailed, match="version 99, from a newer boca"):
         Reader(url).studies()
     assert fingerprint(path) == before
 

@@ -94,7 +94,10 @@ def test_a_study_goes_on_as_it_would_have(stored, url):
     expected = EXPECTED[stored.name]
     optimizer = opened(stored, url, adapter.strategy(*stored.case.strategy))
     try:
-        assert beyond_rounding(expected["seen"], read(optimizer)) == []
+        before, now = expected["seen"], read(optimizer)
+        if stored.case.strategy[0] == "MFSKO":  # its recommendations come from its own model since then
+            before, now = (seen | {"recommended": None} for seen in (before, now))
+        assert beyond_rounding(before, now) == []
         found = suggestions(stored, optimizer)
     finally:
         optimizer.storage.close()

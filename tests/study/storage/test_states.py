@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from boca import Choice, Float, Int, Optimizer, Problem, Space, Suggestion, targets
 from boca.domain.errors import InvalidTrial
-from boca.domain.trial import Trial, occupied, point_key
+from boca.domain.trial import occupied, point_key
 from boca.study.storage import Lease, Owner
 
 SPACE = Space(a=Float(0, 1), k=Int(1, 1000), c=Choice(["u", "v"]))
@@ -54,7 +54,10 @@ class Attentive:
 
 
 def seen(trial):
-    return trial and {f.name: getattr(trial, f.name) for f in fields(Trial) if f.name not in CLOCK}
+    if trial is None:
+        return None
+    told = [replace(observation, seconds=None) for observation in trial.observations]
+    return {name: value for name, value in trial.to_json().items() if name not in CLOCK} | {"observations": told}
 
 
 class Events(RuleBasedStateMachine):

@@ -20,7 +20,7 @@ from boca.study.storage.owner import Owner
 
 @dataclass(frozen=True)
 class Queued:
-    """A point that somebody asked for, waiting for its turn."""
+    """A point that the user asked for and that is not handed out yet."""
 
     id: int
     x: Point
@@ -29,7 +29,7 @@ class Queued:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A study at one moment: `event` is the number of the last change to a trial that is in it."""
+    """A study at one moment: `event` is the number of the last change to one of its trials."""
 
     history: History
     event: int
@@ -38,9 +38,9 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Lease:
-    """The terms on which one driver claims: a claim ends unless it is renewed, since its owner may die without a word.
+    """The terms on which one driver claims: a claim ends unless it is renewed, since its owner may die silently.
 
-    A process may have several drivers, one after the other or in threads; `driver` tells them apart.
+    A process may have more than one driver, in sequence or in threads; `driver` tells them apart.
     """
 
     owner: Owner = field(default_factory=Owner.me)
@@ -59,22 +59,24 @@ class Storage(Protocol):
         self,
         draft: Trial,
         *,
-        seen: int,
         affords: Callable[[History], bool] | None = None,
         queued: Queued | None = None,
         lease: Lease | None = None,
     ) -> Trial | None:
-        """Store a new running trial and return it with its number, or None where another claim came in between.
+        """Store a new running trial and return it with its number, or None if another claim came in between.
 
-        Nothing may have changed since event `seen`.  With `affords`, other changes do not matter as long as it says of
-        the history of that moment that the money suffices.  A queued point leaves the queue with the claim.
+        Args:
+            draft: the trial; `seen` is the last event that its choice read, and nothing may have changed since.
+            affords: if it is given, changes since then do not matter if it accepts the history of the moment.
+            queued: the queued point that this trial takes from the queue.
+            lease: the terms on which the driver holds the trial; None holds it until it is told.
         """
         ...
 
     def finish(self, trial: Trial) -> Trial:
         """Store the result of a running trial and return it with the number of the event.
 
-        Raise InvalidTrial where the trial is not running any more, or is running in another attempt.
+        Raise InvalidTrial if the trial is not running any more, or is running in another attempt.
         """
         ...
 
@@ -85,18 +87,18 @@ class Storage(Protocol):
     def enqueue(self, x: Point, z: Point) -> None: ...
 
     def seconds_out(self, number: int) -> float | None:
-        """Return the seconds since a running trial was handed out; None where only who has it knows."""
+        """Return the seconds since a running trial was handed out; None if only the process that has it knows."""
         ...
 
     def load_reasons(self) -> None:
-        """Have the reasons of all trials that were read at hand, so that they outlive the storage."""
+        """Load the reasons of all trials that were read, so that they outlive the storage."""
         ...
 
     def take_over(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
         """Take over the trials of owners that are dead and of leases that have ended, at most `limit`; return them.
 
-        One that was taken over `max_retries` times already fails instead.  What was released or abandoned is taken over
-        in any case: nobody died of it.  After a release it is the same attempt that goes on.
+        One that was taken over `max_retries` times already fails instead.  A trial that was released or handed back is
+        always taken over, since no process died of it; a released one continues in the same attempt.
         """
         ...
 
@@ -108,19 +110,19 @@ class Storage(Protocol):
         ...
 
     def hand_back(self, trial: Trial) -> bool:
-        """Leave a running trial to the driver that comes next, unless somebody holds it; return whether that is so."""
+        """Leave a running trial to the next driver, unless it is held; return whether it is left."""
         ...
 
     def is_held_by_others(self, lease: Lease) -> bool:
-        """Whether other drivers have trials out."""
+        """Whether other drivers have running trials."""
         ...
 
     def renew(self, lease: Lease) -> None:
-        """Let all leases of this driver begin anew."""
+        """Extend all leases of this driver from now."""
         ...
 
     def release(self, lease: Lease) -> None:
-        """End all leases of this driver: whoever comes next takes over what it leaves running, in the same attempt."""
+        """End all leases of this driver: the next driver takes over what it leaves running, in the same attempt."""
         ...
 
     def close(self) -> None: ...

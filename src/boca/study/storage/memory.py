@@ -10,7 +10,7 @@ from dataclasses import replace
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
 from boca.study.storage.base import Lease, Queued, Snapshot
-from boca.study.storage.transitions import LET_GO, refuse_no_json, refuse_no_number, refuse_result, taken_over
+from boca.study.storage.transitions import LET_GO, as_json, refuse_result, refuse_unstorable, taken_over
 
 
 class Memory:
@@ -33,14 +33,14 @@ class Memory:
         self,
         draft: Trial,
         *,
-        seen: int,
         affords: Callable[[History], bool] | None = None,
         queued: Queued | None = None,
         lease: Lease | None = None,
     ) -> Trial | None:
-        refuse_no_number(draft)
+        refuse_unstorable(draft)
+        as_json(draft.why, "why")
         with self._lock:
-            changed = self._event != seen
+            changed = self._event != draft.seen
             if changed and (affords is None or not affords(self.read().history)):
                 return None
             if queued is not None:
@@ -53,28 +53,30 @@ class Memory:
             return trial
 
     def finish(self, trial: Trial) -> Trial:
-        refuse_no_number(trial)
+        refuse_unstorable(trial)
         with self._lock:
             refuse_result(self._trials[trial.number], trial)
-            done = replace(trial, told=self._event + 1)
+            done = trial.stored_at(self._event + 1)
             self._change(done)
             self._leases.pop(trial.number, None)
             return done
 
     def add(self, draft: Trial) -> Trial:
-        refuse_no_number(draft)
+        refuse_unstorable(draft)
+        as_json(draft.why, "why")
         with self._lock:
-            return self._append(replace(draft, asked=self._event + 1, told=self._event + 1))
+            event = self._event + 1
+            return self._append(replace(draft.stored_at(event), asked=event))
 
     def enqueue(self, x: Point, z: Point) -> None:
-        refuse_no_json(x, "x")
-        refuse_no_json(z, "z")
+        as_json(x, "x")
+        as_json(z, "z")
         with self._lock:
             self._queued += 1
             self._queue.append(Queued(self._queued, dict(x), dict(z)))
 
     def seconds_out(self, number: int) -> float | None:
-        return None  # whoever asked and whoever tells are one process, which has a better clock
+        return None  # one process asks and tells, and has a better clock
 
     def load_reasons(self) -> None:
         pass

@@ -25,11 +25,15 @@ class Owner:
         return cls(_machine(), os.getpid(), _started(os.getpid()) or "")
 
     def is_dead(self) -> bool:
-        """Whether the process is known to be gone; of another machine nobody knows."""
+        """Whether the process is known to be gone; of a process on another machine that is never known."""
         if self.machine != _machine():
             return False
         started = _started(self.pid)
         return started is None or ("" not in (started, self.started) and started != self.started)
+
+    @property
+    def host(self) -> str:
+        return self.machine.partition("/")[0]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,19 +1,19 @@
-"""The tables, their version, and the way from an older version to this one.
+"""The tables, and their version.
 
-Points, reasons and specifications are JSON without NaN; a number that is no number never gets here.
+Points, reasons and descriptions are JSON without NaN.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
 
 from boca.domain.errors import StorageFailed
+from boca.domain.observation import OBJECTIVE
 
-VERSION = 1
+VERSION = 2
 
 
 class Json(sa.types.TypeDecorator[Any]):
@@ -23,16 +23,21 @@ class Json(sa.types.TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:
-        return None if value is None else json.dumps(value, allow_nan=False, separators=(",", ":"))
+        if value is None or isinstance(value, Dumped):
+            return value
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
         try:
             return None if value is None else json.loads(value)
         except (ValueError, TypeError) as error:
             raise StorageFailed(
-                f"The database must hold JSON where JSON was put; got {value!r:.40}. "
-                "It is damaged: restore it from a copy."
+                f"The database has {value!r:.40} in a place of JSON, so it is damaged. Restore it from a copy."
             ) from error
+
+
+class Dumped(str):
+    """A text that is JSON already."""
 
 
 metadata = sa.MetaData()
@@ -58,30 +63,42 @@ trials = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("event", sa.Integer, nullable=False),  # of its last change
     sa.Column("x", Json, nullable=False),
-    sa.Column("z", Json, nullable=False),
+    sa.Column("planned", Json, nullable=False),  # the fidelity that was handed out
     sa.Column("cost", sa.Double, nullable=False),
     sa.Column("phase", sa.String(16), nullable=False),
     sa.Column("why", Json, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("value", sa.Double),
-    sa.Column("noise", sa.Double),
     sa.Column("seconds", sa.Double),
     sa.Column("overhead", sa.Double, nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("asked", sa.Integer, nullable=False),
     sa.Column("told", sa.Integer),
+    sa.Column("seen", sa.Integer, nullable=False),  # the last event that its choice read
+    sa.Column("pending", Json, nullable=False),  # the numbers that its choice counted as running
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("output", sa.Text),
-    sa.Column(
-        "token", sa.String(32), nullable=False
-    ),  # of the last write: a write whose answer got lost is not repeated
+    sa.Column("token", sa.String(32), nullable=False),  # of the last write, so that a retried write finds itself
     sa.Column("owner", Json),
     sa.Column("driver", sa.String(32)),
     sa.Column("until", sa.Double),
-    sa.Column("began", sa.Double),  # when this attempt was handed out, by the clock of who has it
+    sa.Column("began", sa.Double),  # when this attempt was handed out, by the clock of the process that has it
     sa.CheckConstraint("state IN ('running', 'complete', 'failed')"),
-    sa.CheckConstraint("(state = 'complete') = (value IS NOT NULL)"),
     sa.Index("boca_trials_by_event", "study", "event"),
+)
+
+observations = sa.Table(
+    "boca_observations",
+    metadata,
+    sa.Column("study", sa.Integer, primary_key=True),
+    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),  # in the order in which it was told
+    sa.Column("outcome", sa.String(255), nullable=False, default=OBJECTIVE),
+    sa.Column("z", Json),  # NULL: where the trial was planned
+    sa.Column("value", sa.Double),
+    sa.Column("noise", sa.Double),
+    sa.Column("seconds", sa.Double),
+    sa.Column("told", sa.Integer, nullable=False),  # the event that stored it
+    sa.ForeignKeyConstraint(["study", "trial"], ["boca_trials.study", "boca_trials.number"], ondelete="CASCADE"),
 )
 
 queue = sa.Table(
@@ -92,21 +109,18 @@ queue = sa.Table(
     sa.Column("x", Json, nullable=False),
     sa.Column("z", Json, nullable=False),
     sa.Column("token", sa.String(32), nullable=False),
-    sqlite_autoincrement=True,  # else a taken point's id is the next one's, and who takes late takes that
+    sqlite_autoincrement=True,  # else the id of a taken point goes to the next one, and a late claim takes that
 )
-
-# From a version to the next one: statements on the tables as they then were.
-MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
 
 
 def version_of(connection: sa.Connection) -> int | None:
-    """Return the version of the tables that are there; None where there are none."""
+    """Return the version of the tables; None if there are none."""
     if not sa.inspect(connection).has_table(meta.name):
         return None
     versions = connection.execute(sa.select(meta.c.version)).scalars().all()
     if len(versions) != 1 or not isinstance(versions[0], int):
         raise StorageFailed(
-            f"The table {meta.name} must hold one number, the version of the tables; got {list(versions)!r:.40}. "
+            f"The table {meta.name} holds {list(versions)!r:.40}, and must hold one number, the version of the tables. "
             "The database is damaged: restore it from a copy."
         )
     return versions[0]
@@ -120,13 +134,6 @@ def create(connection: sa.Connection) -> None:
 def refuse_newer(version: int) -> None:
     if version > VERSION:
         raise StorageFailed(
-            f"The database must have a schema of version {VERSION} or older; it has {version}, from a newer boca. "
-            "Use that one, or another database."
+            f"The database has tables of version {version}, from a newer boca; this one reads up to {VERSION}. "
+            "Upgrade boca, or use another database."
         )
-
-
-def migrate(connection: sa.Connection, version: int) -> None:
-    """Bring tables of an older version up to this one, a step at a time."""
-    for step in range(version, VERSION):
-        MIGRATIONS[step](connection)
-    connection.execute(meta.update().values(version=VERSION))

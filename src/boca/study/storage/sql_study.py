@@ -1,0 +1,375 @@
+"""One study of a database: what `Storage` promises, as short transactions."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from boca.domain.errors import StorageFailed
+from boca.domain.reasons import Reasons
+from boca.domain.space import Point
+from boca.domain.trial import History, Trial
+from boca.study.storage.base import Lease, Queued, Snapshot
+from boca.study.storage.owner import Owner
+from boca.study.storage.rows import LAYOUTS, Found, object_of, trials_of
+from boca.study.storage.schema import VERSION, Dumped, observations, queue, studies, trials
+from boca.study.storage.transitions import (
+    LET_GO,
+    as_json,
+    refuse_result,
+    refuse_unstorable,
+    storable,
+    taken_over,
+)
+
+if TYPE_CHECKING:
+    from boca.study.storage.sql import Database
+
+_DELETED = "The study is gone: another process deleted it."
+_LOADED_ONE_BY_ONE = 8  # reasons; code that reads more of them soon reads all
+
+# What is stored when a trial is made, and what may change later: a result never moves a point.
+_MADE = ("x", "planned", "overhead", "asked", "seen", "pending")
+_CHANGEABLE = ("cost", "state", "seconds", "reason", "told", "attempt", "output")
+
+# The statements of every trial, built once: building one costs more than running it.
+_LAYOUT = LAYOUTS[VERSION]
+_OF_STUDY = trials.c.study == sa.bindparam("study")
+_OF_TRIAL = _OF_STUDY & (trials.c.number == sa.bindparam("trial"))
+_HOLD = sa.select(studies.c.trials, studies.c.event).where(studies.c.id == sa.bindparam("study")).with_for_update()
+_EXISTS = sa.select(studies.c.id).where(studies.c.id == sa.bindparam("study"))
+_CHANGED = _LAYOUT.select("output").where(_OF_STUDY, trials.c.event > sa.bindparam("since"))
+_ONE = _LAYOUT.select("output").where(_OF_TRIAL)
+_BY_TOKEN = _LAYOUT.select("output").where(_OF_STUDY, trials.c.token == sa.bindparam("token"))
+_WHY = sa.select(_LAYOUT["why"]).where(_OF_TRIAL)
+_REASONS = sa.select(trials.c.number, _LAYOUT["why"].label("why")).where(
+    _OF_STUDY, trials.c.number >= sa.bindparam("since")
+)
+_BEGAN = sa.select(trials.c.began).where(_OF_TRIAL)
+_WAITING = (
+    sa.select(queue.c.id, queue.c.x, queue.c.z).where(queue.c.study == sa.bindparam("study")).order_by(queue.c.id)
+)
+_HELD = sa.select(trials.c.number, trials.c.owner, trials.c.driver, trials.c.until).where(
+    trials.c.state == "running", trials.c.driver.is_not(None)
+)
+_INSERT = trials.insert()
+_OBSERVE = observations.insert()
+_UPDATE = trials.update().where(trials.c.study == sa.bindparam("of"), trials.c.number == sa.bindparam("trial"))
+_COUNT = studies.update().where(studies.c.id == sa.bindparam("of"))
+
+_UNHELD: dict[str, Any] = {"owner": None, "driver": None, "until": None}
+
+
+class SqlStudy:
+    """One study of a database."""
+
+    def __init__(self, database: Database, identity: int) -> None:
+        self._database = database
+        self._id = identity
+        self._trials: list[Trial] = []
+        self._history = History()
+        self._event = 0
+        self._loads = 0  # of reasons, one by one
+        self._lock = threading.Lock()  # on what was read: a driver may have threads
+
+    def read(self) -> Snapshot:
+        def work(connection: sa.Connection) -> Snapshot:
+            history, event = self._refresh(connection)
+            queued = tuple(Queued(row.id, row.x, row.z) for row in connection.execute(_WAITING, {"study": self._id}))
+            return Snapshot(history, event, queued)
+
+        return self._database.read(work)
+
+    def claim(
+        self,
+        draft: Trial,
+        *,
+        affords: Callable[[History], bool] | None = None,
+        queued: Queued | None = None,
+        lease: Lease | None = None,
+    ) -> Trial | None:
+        refuse_unstorable(draft)
+        why = Dumped(as_json(draft.why, "why"))
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial | None:
+            study = self._hold(connection)
+            if done := self._written(connection, token):
+                return done[0]
+            if study.event != draft.seen and (affords is None or not affords(self._refresh(connection)[0])):
+                return None
+            if queued is not None:
+                taken = connection.execute(queue.delete().where(queue.c.id == queued.id, queue.c.study == self._id))
+                if not taken.rowcount:
+                    return None
+            trial = replace(draft, number=study.trials, asked=study.event + 1)
+            self._insert(connection, trial, why, token, self._handed_out(connection, lease))
+            return trial
+
+        return self._database.write(work)
+
+    def add(self, draft: Trial) -> Trial:
+        refuse_unstorable(draft)
+        why = Dumped(as_json(draft.why, "why"))
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial:
+            study = self._hold(connection)
+            if done := self._written(connection, token):
+                return done[0]
+            event = study.event + 1
+            trial = replace(draft.stored_at(event), number=study.trials, asked=event)
+            self._insert(connection, trial, why, token, _UNHELD)
+            return trial
+
+        return self._database.write(work)
+
+    def finish(self, trial: Trial) -> Trial:
+        refuse_unstorable(trial)
+        trial = replace(trial, output=storable(trial.output), reason=storable(trial.reason))
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial:
+            study = self._hold(connection)
+            if done := self._written(connection, token):
+                return done[0]
+            refuse_result(self._load(connection, trial.number), trial)
+            finished = trial.stored_at(study.event + 1)
+            self._update(connection, finished, token, _UNHELD, event=study.event + 1)
+            return finished
+
+        return self._database.write(work)
+
+    def enqueue(self, x: Point, z: Point) -> None:
+        point = {"x": Dumped(as_json(x, "x")), "z": Dumped(as_json(z, "z"))}
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> None:
+            self._hold(connection)
+            if connection.execute(sa.select(queue.c.id).where(queue.c.token == token)).first() is None:
+                connection.execute(queue.insert().values(study=self._id, token=token, **point))
+
+        self._database.write(work)
+
+    def seconds_out(self, number: int) -> float | None:
+        """Return the time since the attempt began, by the clocks of the process that asked and of this one."""
+        which = {"study": self._id, "trial": number}
+        began = self._database.read(lambda c: c.execute(_BEGAN, which).scalar_one_or_none())
+        return None if began is None else max(time.time() - began, 0.0)
+
+    def load_reasons(self) -> None:
+        with self._lock:
+            missing = {trial.number: trial.reasons for trial in self._trials if not trial.reasons.is_loaded}
+        if missing:
+            which = {"study": self._id, "since": min(missing)}
+            for number, why in self._database.read(lambda c: c.execute(_REASONS, which).all()):
+                if number in missing:
+                    missing[number].fill(object_of(why, f"why of trial {number}"))
+
+    def take_over(self, lease: Lease, *, max_retries: int, limit: int | None = None) -> Sequence[Trial]:
+        """Look first without a lock: there is seldom anything to take over."""
+        held = _HELD.where(trials.c.study == self._id, trials.c.driver != lease.driver).order_by(trials.c.number)
+
+        def abandoned(connection: sa.Connection) -> list[Any]:
+            now = self._database.now(connection)
+            return [row for row in connection.execute(held).all() if _has_ended(row, now)]
+
+        if not self._database.read(abandoned):
+            return []
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> list[Trial]:
+            event = self._hold(connection).event
+            taken = self._written(connection, token)
+            if taken:
+                return [trial for trial in taken if trial.state == "running"]
+            for row in abandoned(connection):
+                if limit is not None and len(taken) >= limit:
+                    break
+                trial = self._load(connection, row.number)
+                trial = taken_over(trial, driver=row.driver, until=row.until, max_retries=max_retries)
+                event += 1
+                if trial.state == "running":
+                    self._update(connection, trial, token, self._handed_out(connection, lease), event=event)
+                    taken.append(trial)
+                else:
+                    self._update(connection, replace(trial, told=event), token, _UNHELD, event=event)
+            return taken
+
+        return self._database.write(work)
+
+    def retry(self, trial: Trial, lease: Lease) -> Trial:
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial:
+            study = self._hold(connection)
+            if done := self._written(connection, token):
+                return done[0]
+            refuse_result(self._load(connection, trial.number), trial)
+            another = replace(trial, attempt=trial.attempt + 1)
+            terms = self._handed_out(connection, lease) | {"overhead": another.overhead}
+            self._update(connection, another, token, terms, event=study.event + 1)
+            return another
+
+        return self._database.write(work)
+
+    def is_held_by_others(self, lease: Lease) -> bool:
+        held = sa.select(trials.c.number).where(
+            trials.c.study == self._id, trials.c.state == "running", trials.c.driver != lease.driver
+        )
+        return self._database.read(lambda c: c.execute(held.limit(1)).first()) is not None
+
+    def hand_back(self, trial: Trial) -> bool:
+        this = (trials.c.study == self._id) & (trials.c.number == trial.number) & (trials.c.state == "running")
+
+        def work(connection: sa.Connection) -> bool:
+            self._hold(connection)
+            row = connection.execute(_HELD.where(this)).one_or_none()
+            if row is not None and not _has_ended(row, self._database.now(connection)):
+                return False
+            terms = _terms(Lease(driver=""), LET_GO)
+            return connection.execute(trials.update().where(this).values(**terms)).rowcount > 0
+
+        return self._database.write(work)
+
+    def renew(self, lease: Lease) -> None:
+        self._set_ends(lease, lambda connection: self._database.now(connection) + lease.seconds)
+
+    def release(self, lease: Lease) -> None:
+        self._set_ends(lease, lambda _: LET_GO)
+
+    def close(self) -> None:
+        self._database.close()
+
+    # How ----------------------------------------------------------------------------------------------------------
+
+    def _set_ends(self, lease: Lease, until: Callable[[sa.Connection], float]) -> None:
+        mine = (trials.c.study == self._id) & (trials.c.driver == lease.driver) & (trials.c.state == "running")
+
+        def work(connection: sa.Connection) -> None:
+            # a change of more than one trial holds the study, or two such changes wait for each other; a study that
+            # was deleted has no leases
+            connection.execute(_HOLD, {"study": self._id})
+            connection.execute(trials.update().where(mine).values(until=until(connection)))
+
+        self._database.write(work)
+
+    def _handed_out(self, connection: sa.Connection, lease: Lease | None) -> dict[str, Any]:
+        terms = _UNHELD if lease is None else _terms(lease, self._database.now(connection) + lease.seconds)
+        return terms | {"began": time.time()}
+
+    def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any]:
+        """Return the row of the study, which no other writer can have until this transaction ends."""
+        row = connection.execute(_HOLD, {"study": self._id}).one_or_none()
+        if row is None:
+            raise StorageFailed(_DELETED)
+        return row
+
+    def _written(self, connection: sa.Connection, token: str) -> list[Trial]:
+        """Return the trials of a write that was done before its answer was lost."""
+        if self._database.is_sqlite:
+            return []  # a file answers or raises
+        rows = connection.execute(_BY_TOKEN, {"study": self._id, "token": token})
+        return [trial for _, trial in self._found(rows)]
+
+    def _insert(self, connection: sa.Connection, trial: Trial, why: Dumped, token: str, terms: dict[str, Any]) -> None:
+        values = _columns(trial, *_MADE, *_CHANGEABLE) | terms
+        values |= {"study": self._id, "number": trial.number, "why": why, "phase": trial.phase}
+        connection.execute(_INSERT, values | {"event": trial.asked, "token": token})
+        self._observe(connection, trial)
+        connection.execute(_COUNT, {"of": self._id, "event": trial.asked, "trials": trial.number + 1})
+
+    def _update(
+        self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any], *, event: int
+    ) -> None:
+        values = _columns(trial, *_CHANGEABLE) | terms | {"event": event, "token": token}
+        connection.execute(_UPDATE, values | {"of": self._id, "trial": trial.number})
+        if trial.told == event:
+            self._observe(connection, trial)
+        connection.execute(_COUNT, {"of": self._id, "event": event})
+
+    def _observe(self, connection: sa.Connection, trial: Trial) -> None:
+        """Store the observations that came with the event by which the trial was told."""
+        rows = [
+            {
+                "study": self._id,
+                "trial": trial.number,
+                "position": position,
+                "outcome": told.outcome,
+                "z": None if told.z == trial.planned else told.z,
+                "value": told.value,
+                "noise": told.noise,
+                "seconds": told.seconds,
+                "told": told.told,
+            }
+            for position, told in enumerate(trial.observations)
+            if told.told == trial.told
+        ]
+        if rows:
+            connection.execute(_OBSERVE, rows)
+
+    def _refresh(self, connection: sa.Connection) -> tuple[History, int]:
+        """Take in what changed since the last read, and return what is known now."""
+        with self._lock:
+            self._take_in(connection)
+            return self._history, self._event
+
+    def _take_in(self, connection: sa.Connection) -> None:
+        rows = connection.execute(_CHANGED, {"study": self._id, "since": self._event}).all()
+        if not rows:
+            if connection.execute(_EXISTS, {"study": self._id}).first() is None:
+                raise StorageFailed(_DELETED)
+            return
+        for row, trial in self._found(rows):
+            if row.number < len(self._trials):
+                self._trials[row.number] = trial
+            else:
+                self._trials.append(trial)
+        self._event = max(row.event for row in rows)
+        self._history = History(self._trials)
+
+    def _load(self, connection: sa.Connection, number: int) -> Trial:
+        rows = connection.execute(_ONE, {"study": self._id, "trial": number}).all()
+        ((_, trial),) = self._found(rows)
+        return trial
+
+    def _found(self, rows: Iterable[Found]) -> Iterable[tuple[Found, Trial]]:
+        return trials_of(rows, self._reasons)
+
+    def _reasons(self, row: Found) -> Reasons:
+        """Return the reasons of a trial: those that were read before, since they never change."""
+        number = int(row.number)
+        if number < len(self._trials):
+            return self._trials[number].reasons
+        return Reasons(row.phase, lambda: self._why(number))
+
+    def _why(self, number: int) -> dict[str, Any]:
+        """Return the reasons of a trial; code that reads one after the other gets the rest at once."""
+        self._loads += 1
+        if self._loads > _LOADED_ONE_BY_ONE:
+            self.load_reasons()
+            if number < len(self._trials) and self._trials[number].reasons.is_loaded:
+                return self._trials[number].why
+        which = {"study": self._id, "trial": number}
+        why = self._database.read(lambda c: c.execute(_WHY, which).scalar_one_or_none())
+        if why is None:
+            raise StorageFailed(_DELETED)
+        return object_of(why, f"why of trial {number}")
+
+
+def _columns(trial: Trial, *names: str) -> dict[str, Any]:
+    return {name: getattr(trial, name) for name in names}
+
+
+def _terms(lease: Lease, until: float) -> dict[str, Any]:
+    return {"owner": lease.owner.to_json(), "driver": lease.driver, "until": until}
+
+
+def _has_ended(held: Any, now: float) -> bool:
+    return bool(held.until < now) or Owner(**held.owner).is_dead()
