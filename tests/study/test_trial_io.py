@@ -162,7 +162,7 @@ def test_a_file_of_a_spreadsheet_is_read_and_one_that_is_not_utf_8_is_told(tmp_p
     other.add_all(tmp_path / "r.csv")
     assert [(t.x["kind"], t.value) for t in other.history] == [("ünïcode", 3.0)]
     (tmp_path / "r.csv").write_bytes(text.encode("latin-1"))
-    with pytest.raises(InvalidInput, match=r"UTF-8; line 2 of r\.csv"):
+    with pytest.raises(InvalidInput, match=r"ine 2 of r\.csv .*UTF-8"):
         fresh().add_all(tmp_path / "r.csv")
 
 
@@ -171,22 +171,30 @@ def test_a_file_of_a_spreadsheet_is_read_and_one_that_is_not_utf_8_is_told(tmp_p
     [
         ("r.txt", "", r"\.csv or \.jsonl"),
         ("r.csv", "a,k,kind,value\n1,2,plain,3\n1,99,plain,4\n", r"line 3 of r\.csv.*99"),
-        ("r.csv", "a,k,kind,value\n1,2,plain,much\n", r"line 2 of r\.csv: value must be a number; got 'much'"),
-        ("r.csv", "a,k,kind\n1,2,plain\n", r"value must be a number; got None"),
+        ("r.csv", "a,k,kind,value\n1,2,plain,much\n", r"line 2 of r\.csv: value is 'much', and must be a number"),
+        ("r.csv", "a,k,kind\n1,2,plain\n", r"value is None, and must be a number"),
         ("r.csv", "k,kind,value\n2,plain,1\n", r"line 2 of r\.csv.*a"),
-        ("r.csv", "a,k,kind,value,state\n1,2,plain,3,COMPLETE\n", "state must be one of .*or empty; got 'COMPLETE'"),
+        ("r.csv", "a,k,kind,value,state\n1,2,plain,3,COMPLETE\n", "state is 'COMPLETE', and must be"),
         ("r.csv", "a,k,kind,value\n,2,plain,3\n", r"x\['a'\] must be a finite number; got ''"),
         ("r.jsonl", '{"x": {"a": 1', r"line 1 of r\.jsonl"),
         ("r.jsonl", "[1, 2]", r"line 1 of r\.jsonl"),
-        ("r.csv", "a,k,kind,value,cost\n1,2,plain,3,1\n1,2,plain,3,-1\n", r"line 3 of r\.csv: cost must be positive"),
-        ("r.csv", "a,k,kind,value,cost\n1,2,plain,3,0\n", r"line 2 of r\.csv: cost must be positive; got '0'"),
-        ("r.csv", "a,k,kind,value,noise\n1,2,plain,3,-1\n", r"line 2 of r\.csv: noise must not be negative; got '-1'"),
-        ("r.csv", "a,k,kind,value\n0,5,2,plain,3\n", r"line 2 of r\.csv: .* each of the 4 columns; it has more"),
-        ("r.csv", "a,k,kind,value,n\n1,2,plain,3\n", r"line 2 of r\.csv: .* each of the 5 columns; it has fewer"),
+        (
+            "r.csv",
+            "a,k,kind,value,cost\n1,2,plain,3,1\n1,2,plain,3,-1\n",
+            r"line 3 of r\.csv: cost .* must be positive",
+        ),
+        ("r.csv", "a,k,kind,value,cost\n1,2,plain,3,0\n", r"line 2 of r\.csv: cost is '0'"),
+        ("r.csv", "a,k,kind,value,noise\n1,2,plain,3,-1\n", r"line 2 of r\.csv: noise is '-1'"),
+        ("r.csv", "a,k,kind,value\n0,5,2,plain,3\n", r"line 2 of r\.csv has more .*\(4\)"),
+        ("r.csv", "a,k,kind,value,n\n1,2,plain,3\n", r"line 2 of r\.csv has fewer .*\(5\)"),
         ("r.csv", 'a,k,kind,value,note\n1,2,plain,3,"two\nlines"\n1,2,plain,much,\n', r"line 4 of r\.csv: value"),
         ("r.csv", "a,k,kind,value\n1,2.5,plain,3\n", r"line 2 of r\.csv: x\['k'\] must be an integer; got 2\.5"),
         ("r.jsonl", '{"x": {"a": 1, "k": 2, "kind": "plain"}, "value": 1%s}' % ("0" * 400), "line 1 of r.jsonl: value"),
-        ("r.csv", "a,k,kind,value\n1,2,plain,3\n1,2,plain,nan\n", r"line 3 of r\.csv: value must be finite; got 'nan'"),
+        (
+            "r.csv",
+            "a,k,kind,value\n1,2,plain,3\n1,2,plain,nan\n",
+            r"line 3 of r\.csv: value is 'nan', and must be finite",
+        ),
     ],
 )
 def test_a_source_with_a_mistake_is_refused_whole(name, text, message, tmp_path):
@@ -213,9 +221,9 @@ def test_a_text_of_json_may_hold_any_character(tmp_path):
 
 
 def test_what_is_no_source_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="must be readable"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         fresh().add_all(tmp_path / "missing.csv")
-    with pytest.raises(InvalidInput, match="pandas table or a History; got 3"):
+    with pytest.raises(InvalidInput, match=r"Results are 3, .*pandas table or a History"):
         fresh().add_all(3)
     with pytest.raises(InvalidInput, match="format must be one of"):
         trial_io.text(boca.History(), "xml")
@@ -244,7 +252,7 @@ def test_a_result_at_a_fidelity_that_the_problem_lacks_is_not_one_at_the_target(
     old.add({"a": 0.1}, {"n": 5}, 99.0)  # a lie of the cheap end
     old.add({"a": 0.2}, {"n": 100}, 1.0)
     new = boca.Optimizer(boca.Problem(FREE, fidelity), budget=9, seed=0)
-    with pytest.raises(InvalidInput, match=r"z\.n must be a fidelity of this problem.*; got '?5'?\..*without z\.n"):
+    with pytest.raises(InvalidInput, match=r"z\.n is '?5'?, .* no fidelity 'n'.* remove the column"):
         new.add_all(given_as(source, old.history, tmp_path))
     assert len(new.history) == 0
 
@@ -267,7 +275,7 @@ def test_a_parameter_that_is_a_fidelity_now_is_not_at_the_target(source, tmp_pat
     old = boca.Optimizer(boca.Problem(boca.Space(FREE, n=boca.Int(5, 100))), budget=9, seed=0)
     old.add({"a": 0.1, "n": 5}, None, 99.0)
     new = boca.Optimizer(boca.Problem(FREE, boca.Space(n=boca.Int(5, 100))), budget=9, seed=0)
-    with pytest.raises(InvalidInput, match=r"x\.n must be a parameter of this problem, which has \['a'\]; got '?5'?\."):
+    with pytest.raises(InvalidInput, match=r"x\.n is '?5'?, .* no parameter 'n'; it has \['a'\]"):
         new.add_all(given_as(source, old.history, tmp_path))
 
 
@@ -318,7 +326,7 @@ def test_a_cost_is_in_seconds_where_those_have_no_column_and_are_learned(tmp_pat
     new = boca.Optimizer(boca.Problem(FREE, boca.Space(n=boca.Int(1, 10))), budget=boca.seconds(600), seed=0)
     assert [t.seconds for t in new.add_all(tmp_path / "r.csv")] == [7.5, None]
     (tmp_path / "r.csv").write_text("a,value,seconds\n0.5,1,-1\n")
-    with pytest.raises(InvalidInput, match=r"line 2 of r\.csv: seconds must not be negative; got '-1'"):
+    with pytest.raises(InvalidInput, match=r"line 2 of r\.csv: seconds is '-1'"):
         new.add_all(tmp_path / "r.csv")
 
 
@@ -340,7 +348,7 @@ def test_a_column_that_may_be_two_things_is_refused(name, tmp_path):
         ("z", boca.Problem(FREE, boca.Space({name: boca.Int(1, 9)}))),
     ):
         new = boca.Optimizer(problem, budget=9, seed=0)
-        with pytest.raises(InvalidInput, match=rf"line 2 of r\.csv: .*{name!r} must be in a column {part}\.{name}; "):
+        with pytest.raises(InvalidInput, match=rf"line 2 of r\.csv: .*{name!r}.* {part}\.{name}\."):
             new.add_all(tmp_path / "r.csv")
 
 

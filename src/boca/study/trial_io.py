@@ -1,9 +1,9 @@
 """Trials as files and tables: what other programs read, and what seeds a new study with old results.
 
-CSV has a row a trial with columns `x.NAME` and `z.NAME`; JSON lines have an object a trial, its reasons included; a
-pandas table has the columns of the CSV.  What was written can be read again, and so can a table that somebody made by
-hand: it needs the parameters, `value`, and where it is known `cost` and `noise`.  There a parameter may go by its name
-alone, unless that is the name of another column: then it is `x.noise` or `z.seconds`.
+CSV has one row per trial with columns `x.NAME` and `z.NAME`; JSON lines have one object per trial, its reasons
+included; a pandas table has the columns of the CSV.  What was written can be read again, and so can a table made by
+hand: it needs the parameters and `value`, and may have `cost` and `noise`.  There a parameter may go by its name alone,
+unless another column has that name: then it is `x.noise` or `z.seconds`.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import Problem
-from boca.domain.space import Choice, Int, Parameter, Point, Space
+from boca.domain.space import Parameter, Point, Space
 from boca.domain.trial import History, State, Trial
 
 Format: TypeAlias = Literal["csv", "jsonl"]
 
-_SHORTEST = 1e-9  # seconds, where the clock saw none: a cost is positive
+_SHORTEST_SECONDS = 1e-9  # stands in for a duration of zero, since a cost is positive
 _COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason", "failure")
 
 
 @dataclass(frozen=True)
 class ImportedResult:
-    """A result that somebody has, with its fidelity and its cost; that is in seconds where it is learned."""
+    """A result from elsewhere with its fidelity and its cost, which is in seconds if the cost is learned."""
 
     x: Point
     z: Point
@@ -54,7 +54,7 @@ def text(history: History, format: Format) -> str:
 
 
 def _object(trial: Trial) -> dict[str, Any]:
-    """Return all of a trial, its reasons included; `reason` and `failure` mean what they mean in a table."""
+    """Return all of a trial, its reasons included; `reason` and `failure` mean the same as in a table."""
     names = ("number", "state", "x", "z", "value", "cost", "noise", "seconds", "overhead", "why")
     said = {"reason": trial.why.get("reason"), "failure": trial.reason}
     return {name: getattr(trial, name) for name in names} | said
@@ -71,8 +71,8 @@ def _cell(value: object) -> object:
 def results(source: object, problem: Problem) -> list[ImportedResult]:
     """Return the complete results of a history, a pandas table, or a file of either format, as points of a problem.
 
-    A fidelity that is not said is the target's, and a row without a state is complete.  Nothing is taken from a source
-    with a mistake in it.
+    A fidelity that is left out is the target's, and a row without a state is complete.  One mistake in a source imports
+    nothing of it.
     """
     is_text = _may_be_text(source)
     found = []
@@ -80,7 +80,7 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
         if not _is_complete(record.get("state"), where):
             continue
         _refuse_foreign(problem, record, where, is_text=is_text)
-        if not isinstance(source, History):  # its rows have a column of their own for everything
+        if not isinstance(source, History):  # its rows have no such columns
             _refuse_unclear(problem, record, where)
         found.append(
             ImportedResult(
@@ -95,19 +95,19 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
 
 
 def _may_be_text(source: object) -> bool:
-    """Whether an option may be written out: in a CSV, and in a table that was read from one."""
+    """Whether options may be text: in a CSV, and in a table that was read from one."""
     is_json = isinstance(source, str | Path) and Path(source).suffix == ".jsonl"
     return not isinstance(source, History) and not is_json
 
 
 def _is_complete(state: object, where: str) -> bool:
     if not _is_empty(state) and state not in get_args(State):
-        raise InvalidInput(f"{where}: state must be one of {list(get_args(State))}, or empty; got {state!r}.")
+        raise InvalidInput(f"{where}: state is {state!r}, and must be empty or one of {list(get_args(State))}.")
     return _is_empty(state) or state == "complete"
 
 
 def _records(source: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield flat rows, each with words for where it stands."""
+    """Yield flat rows, each with words for its place in the source."""
     if isinstance(source, str | Path):
         yield from _from_file(Path(source))
     elif isinstance(source, History):
@@ -116,31 +116,32 @@ def _records(source: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
         whole = source.astype(object).where(source.notna(), None)  # type: ignore[attr-defined]
         yield from ((f"row {i}", record) for i, record in enumerate(whole.to_dict("records")))
     else:
-        raise InvalidInput(f"Results must be a .csv or .jsonl file, a pandas table or a History; got {source!r}.")
+        raise InvalidInput(f"Results are {source!r}, and must be a .csv or .jsonl file, a pandas table or a History.")
 
 
 def _from_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.suffix not in (".csv", ".jsonl"):
-        raise InvalidInput(f"A file of results must end in .csv or .jsonl; got {str(path)!r}.")
+        raise InvalidInput(f"The file of results is {str(path)!r}, and its name must end in .csv or .jsonl.")
     try:
         content = path.read_bytes().decode("utf-8-sig")  # spreadsheets begin a file with a mark
     except OSError as error:
-        raise InvalidInput(f"The file of results must be readable; {path}: {error.strerror}.") from error
+        raise InvalidInput(f"The file of results {path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         number = error.object.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(f"A file of results must be text in UTF-8; line {number} of {path.name} is not.") from error
+        raise InvalidInput(f"Line {number} of {path.name} is not UTF-8, as a file of results must be.") from error
     if path.suffix == ".csv":
         reader = csv.DictReader(io.StringIO(content, newline=""))
         for record in reader:
             where = f"line {reader.line_num} of {path.name}"
-            if None in record or None in record.values():  # what is too much has no name, and what is missing no text
+            if None in record or None in record.values():  # a surplus cell has no name, and a missing one no text
+                more, columns = "more" if None in record else "fewer", len(reader.fieldnames or ())
                 raise InvalidInput(
-                    f"{where}: a row must have a cell for each of the {len(reader.fieldnames or ())} columns; it has "
-                    f"{'more' if None in record else 'fewer'}. A comma within a cell needs quotes around the cell."
+                    f"{where} has {more} cells than the file has columns ({columns}). "
+                    "Put quotes around a cell that contains a comma."
                 )
             yield where, record
         return
-    for number, line in enumerate(content.split("\n"), start=1):  # texts of JSON may hold the other ends of lines
+    for number, line in enumerate(content.split("\n"), start=1):  # JSON texts may hold the other line separators
         if line.strip():
             yield f"line {number} of {path.name}", _flat(line, f"line {number} of {path.name}")
 
@@ -150,12 +151,12 @@ def _flat(line: str, where: str) -> dict[str, Any]:
         record: dict[str, Any] = {**json.loads(line)}
         points = {f"{part}.{name}": value for part in ("x", "z") for name, value in record.pop(part, {}).items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise InvalidInput(f"Every line must be a JSON object with x, z and value; {where}: {error}.") from error
+        raise InvalidInput(f"{where} is not a JSON object with x, z and value: {error}.") from error
     return record | points
 
 
 def _refuse_foreign(problem: Problem, record: Mapping[str, Any], where: str, *, is_text: bool) -> None:
-    """Refuse a value of a parameter that the problem lacks: dropped in silence, a cheap result would be a target's."""
+    """Refuse a value of a parameter that the problem lacks: without it a cheap result would become a target's."""
     for column, value in record.items():
         part, dot, name = str(column).partition(".")
         space, kind = {"x": (problem.space, "parameter"), "z": (problem.fidelity, "fidelity")}.get(part, (None, ""))
@@ -164,27 +165,27 @@ def _refuse_foreign(problem: Problem, record: Mapping[str, Any], where: str, *, 
         if is_text and _is_empty(value):
             continue
         raise InvalidInput(
-            f"{where}: {column} must be a {kind} of this problem, which has {list(space)}; got {value!r}. "
-            f"Rename the column if {name!r} has another name now. If it is fixed now, take the results at that value "
-            f"alone, and without {column}."
+            f"{where}: {column} is {value!r}, and this problem has no {kind} {name!r}; it has {list(space)}. "
+            f"If {name!r} was renamed, rename the column. If it is fixed now, keep only the results at that value, and "
+            f"remove the column."
         )
 
 
 def _refuse_unclear(problem: Problem, record: Mapping[str, Any], where: str) -> None:
-    """Refuse a column that may be a parameter and may be something else that a trial has."""
+    """Refuse a column that may be a parameter or a property of the trial."""
     for part, space in (("x", problem.space), ("z", problem.fidelity)):
         for name in space:
             if name in _COLUMNS and f"{part}.{name}" not in record and not _is_empty(record.get(name)):
                 raise InvalidInput(
-                    f"{where}: the parameter {name!r} must be in a column {part}.{name}; "
-                    f"{name} alone is the {name} of a trial."
+                    f"{where}: column {name!r} is the {name} of a trial, and the problem has a parameter of that name. "
+                    f"Name the column of the parameter {part}.{name}."
                 )
 
 
 def _point(
     space: Space, part: str, record: Mapping[str, Any], where: str, default: Mapping[str, Any], *, is_text: bool
 ) -> Point:
-    """Return the point of a record; what it leaves empty is the default's, where there is one."""
+    """Return the point of a record; what it leaves empty takes the default, if there is one."""
     point = dict(default)
     for name, parameter in space.items():
         column = f"{part}.{name}" if f"{part}.{name}" in record or name in _COLUMNS else name
@@ -201,16 +202,16 @@ def _point(
 
 def _is_option(parameter: Parameter, value: Any) -> bool:
     """Whether a value is an option, be it None or an empty text."""
-    return isinstance(parameter, Choice) and value in parameter.choices
+    return value in parameter.options
 
 
 def _value(parameter: Parameter, given: Any, is_text: bool) -> Any:
     """Return what a cell of text means for a parameter; other values are what they are."""
-    if isinstance(parameter, Choice):
-        return _meant(parameter, given) if is_text else given
+    if not parameter.is_ordered:
+        return _meant(parameter.options, given) if is_text else given
     if not isinstance(given, str):
         return given
-    for kind in (int, float) if isinstance(parameter, Int) else (float,):  # pandas writes 10.0 for an integer
+    for kind in (int, float) if parameter.kind == "int" else (float,):  # pandas writes 10.0 for an integer
         try:
             return kind(given)
         except ValueError:
@@ -218,33 +219,33 @@ def _value(parameter: Parameter, given: Any, is_text: bool) -> Any:
     return given
 
 
-def _meant(parameter: Choice, given: Any) -> Any:
-    """Return the option itself where it is one; only then what a text stands for, such as "True" for True."""
-    if given in parameter.choices:
+def _meant(options: Sequence[Any], given: Any) -> Any:
+    """Return an option as it is; otherwise the option that a text stands for, such as True for "True"."""
+    if given in options:
         return given
     cell = "" if _is_empty(given) else given  # None and an empty text are written alike
-    return next((option for option in parameter.choices if cell in (_cell(option), str(option))), given)
+    return next((option for option in options if cell in (_cell(option), str(option))), given)
 
 
 def _cost(problem: Problem, record: Mapping[str, Any], where: str) -> float | None:
-    """Return what a result cost; None where nobody knows.
+    """Return what a result cost; None if that is not known.
 
-    A learned cost is in seconds.  Where a record says those, or that nobody knows them, its cost counts for nothing: it
-    may be in other units, or what was assumed at the time.
+    A learned cost is in seconds.  If a record has a column for these, its cost is ignored: it may be in other units, or
+    what was assumed at the time.
     """
     if problem.has_declared_cost or "seconds" not in record:
         cost = _optional(record.get("cost"), "cost", where)
         if cost is not None and cost <= 0.0:
-            raise InvalidInput(f"{where}: cost must be positive; got {record['cost']!r}.")
+            raise InvalidInput(f"{where}: cost is {record['cost']!r}, and must be positive.")
         return cost
     seconds = _not_negative(record["seconds"], "seconds", where)
-    return None if seconds is None else max(seconds, _SHORTEST)
+    return None if seconds is None else max(seconds, _SHORTEST_SECONDS)
 
 
 def _not_negative(given: Any, name: str, where: str) -> float | None:
     number = _optional(given, name, where)
     if number is not None and number < 0.0:
-        raise InvalidInput(f"{where}: {name} must not be negative; got {given!r}.")
+        raise InvalidInput(f"{where}: {name} is {given!r}, and must not be negative.")
     return number
 
 
@@ -256,11 +257,11 @@ def _number(given: Any, name: str, where: str) -> float:
     try:
         number = float(given)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{where}: {name} must be a number; got {given!r}.") from None
+        raise InvalidInput(f"{where}: {name} is {given!r}, and must be a number.") from None
     if not math.isfinite(number):
-        raise InvalidInput(f"{where}: {name} must be finite; got {given!r}.")
+        raise InvalidInput(f"{where}: {name} is {given!r}, and must be finite.")
     return number
 
 
 def _is_empty(given: Any) -> bool:
-    return given is None or given == "" or given != given  # pandas says NaN for nothing
+    return given is None or given == "" or given != given  # pandas has NaN for an empty cell

@@ -77,7 +77,7 @@ def _started(pid: int) -> str | None:
 def _is_there(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except PermissionError:  # it is there, and somebody else's
+    except PermissionError:  # it exists, and belongs to another user
         return True
     except OSError:
         return False
