@@ -3,6 +3,9 @@
 A migration uses the tables and the names as they were when it was written, never `schema.py`, which goes on changing.
 To add one: raise `VERSION` in `schema.py`, write `_to_N` here, enter it in `MIGRATIONS`, and keep a database of the
 version before as a fixture (`tests/study/storage/test_schema1.py` shows how).
+
+SQLite enforces foreign keys here.  A migration that rebuilds a table to which another one refers must copy the rows of
+both, since dropping the one deletes the rows of the other.
 """
 
 from __future__ import annotations
