@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -22,14 +21,12 @@ from boca.domain.space import Point, finite_number
 from boca.domain.trial import History, Trial, occupied, point_key
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
+from boca.study.opening import open_study
 from boca.study.recommendation import Recommendation, recommend
-from boca.study.spec import CHANGEABLE, describe, differences
+from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
 from boca.study.trial_io import results
-
-if TYPE_CHECKING:
-    from boca.study.storage.sql import Database
 
 Check: TypeAlias = Callable[[Trial], object]
 """Called with a trial that is about to be handed out; if it raises, the trial is not."""
@@ -68,9 +65,7 @@ class Optimizer:
             raise InvalidInput(f"problem is {problem!r}, and must be a boca.Problem.")
         strategy = Boca() if strategy is None else strategy
         if not isinstance(strategy, Strategy) or isinstance(strategy, type):
-            raise InvalidInput(
-                f"strategy is {strategy!r}, and must have a method suggest. Type boca.Boca(), for example."
-            )
+            raise InvalidInput(f"strategy is {strategy!r}, and must have a method suggest, as boca.Boca() has.")
         check_settings(strategy, problem)  # before anything is paid for
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise InvalidInput(f"seed is {seed!r}, and must be a non-negative integer or None.")
@@ -82,52 +77,15 @@ class Optimizer:
         self._first: Limit | None = None  # the budget that the study was made with, if it has another now
         self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
         self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
-        self._refused: tuple[int, tuple[Queued, ...]] | None = (
-            None  # the event and the queue when nothing could be handed out
-        )
+        self._refused: tuple[int, tuple[Queued, ...]] | None = None  # event and queue when nothing was affordable
 
     def _open(self, url: str, seed: int | None, allow_change: bool) -> Storage:
-        """Return the study of this name in a database: a new one, or a stored one that fits."""
-        from boca.study.storage.sql import Database
-
-        if not isinstance(url, str):
-            raise InvalidInput(
-                f"storage is {url!r}, and must be a URL such as 'sqlite:///study.db', or None for memory."
-            )
-        if not isinstance(self.name, str) or not 0 < len(self.name) <= 255:
-            raise InvalidInput(f"name is {self.name!r}, and must be a text of 1 to 255 characters.")
-        database = Database(url)
-        try:
-            self._agree(database, seed, allow_change)
-            return database.study(self.name)
-        except BaseException:
-            database.close()
-            raise
-
-    def _agree(self, database: Database, seed: int | None, allow_change: bool) -> None:
-        """Make the study, or check that the stored one was made with the same settings."""
-        from boca.study.storage.reader import described
-
         given = describe(self.problem, self.strategy, seed=self.seed, limit=self.limit)
-        stored = described(self.name, database.create(self.name, given))
-        if seed is None:
-            self.seed = given["seed"] = stored["seed"]
-        wrong = differences(stored, given)
-        first = stored.get("first_budget", stored["budget"] if "budget" in wrong else None)
-        if first is not None:
-            given["first_budget"], self._first = first, Limit(**first)
-        if wrong and allow_change and wrong.keys() <= CHANGEABLE:
-            if "budget" in wrong:
-                _refuse_narrower(self.problem, stored["budget"], given["budget"])
-            database.change(self.name, given)
-        elif wrong:
-            permitted = ""
-            if wrong.keys() <= CHANGEABLE:
-                permitted = ", or pass allow_change=True to enlarge the budget or adopt this version's strategy fields"
-            raise InvalidInput(
-                f"Study {self.name!r} already exists with different settings: {'; '.join(wrong.values())}. "
-                f"A study is resumed with its original settings. Pass those, or use another name{permitted}."
-            )
+        opened = open_study(
+            url, self.name, given, problem=self.problem, keeps_seed=seed is None, allow_change=allow_change
+        )
+        self.seed, self._first = opened.seed, opened.first
+        return opened.storage
 
     # What is there ------------------------------------------------------------------------------------------------
 
@@ -429,30 +387,6 @@ def _load_what_choosing_needs() -> None:
     import scipy.optimize
     import scipy.special
     import scipy.stats.qmc  # noqa: F401
-
-
-def _refuse_narrower(problem: Problem, stored: dict[str, Any] | None, given: dict[str, Any] | None) -> None:
-    """Refuse a smaller budget, and one that cannot be compared: seconds with anything else."""
-    if given is None:
-        return
-    worth = {
-        "targets": problem.target_cost if problem.has_declared_cost else math.nan,
-        "cost": 1.0,
-        "seconds": math.nan,
-    }
-    is_same_unit = stored is not None and given["unit"] == stored["unit"]
-    before, now = (
-        (c and c["amount"] * (1.0 if is_same_unit else worth[c["unit"]])) or math.inf for c in (stored, given)
-    )
-    if not now >= before:
-        raise InvalidInput(
-            f"budget is {_in_words(given)}, and was {_in_words(stored)}; allow_change permits a larger one only."
-        )
-
-
-def _in_words(limit: dict[str, Any] | None) -> str:
-    units = {"targets": "target evaluations", "cost": "cost units", "seconds": "seconds"}
-    return "unlimited" if limit is None else f"{limit['amount']:.6g} {units[limit['unit']]}"
 
 
 def _positive(value: float, what: str) -> float:
