@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from engine_contract import BAD, GOOD, EngineContract, Make, run
 
 from boca.domain.errors import InvalidInput
 from boca.domain.space import finite_number
 from boca.execution.executors import Workers, engine, refuse_wrong_timeout
 from boca.execution.executors.worker import _finite
+from execution.executors.engine_contract import BAD, GOOD, EngineContract, Make, run
 
 
 class TestInline(EngineContract):

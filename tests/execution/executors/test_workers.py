@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_contract import KillableContract, Make, is_alive, run, wait_until
 
 from boca.domain.errors import InvalidInput
 from boca.execution.executors import Engine, Workers, engine
 from boca.execution.executors.process import OUTPUT_LENGTH
+from execution.executors.engine_contract import KillableContract, Make, is_alive, run, wait_until
 
 X = dict[str, Any]
 
