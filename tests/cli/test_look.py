@@ -22,7 +22,7 @@ def test_what_is_stored_can_be_seen(done):
     assert "bowl" in table
     assert json.loads(said("show", "bowl.db", "--json")[1])[0]["trials"] == 5
     _, trials = said("show", "bowl.db", "bowl")
-    for word in ("number", "state", "value", "cost", "kind = ", "n = 10", "A uniform random point", "brought along"):
+    for word in ("number", "state", "value", "cost", "kind = ", "n = 10", *(t.why["reason"] for t in stored().history)):
         assert word in trials
     one = json.loads(said("show", "sqlite:///bowl.db", "bowl", "--trial", 2, "--json")[1])
     assert one["number"] == 2

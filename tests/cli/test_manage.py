@@ -9,24 +9,24 @@ from boca.study.storage import Lease, Owner
 from cli.studies import STUDY, command, said, stored
 
 
-def test_failed_trials_and_those_that_are_out_are_tried_at_the_next_run(folder):
+def test_failed_and_abandoned_trials_are_tried_at_the_next_run(folder):
     opt = stored()
-    failed, out = opt.ask(), opt.ask()
+    failed, running = opt.ask(), opt.ask()
     opt.fail(failed, "a full disk")
-    assert said("retry", "bowl.db", "bowl", failed.number, out.number) == (
+    assert said("retry", "bowl.db", "bowl", failed.number, running.number) == (
         0,
         "2 trials will be tried at the next run.\n",
     )
     ran = command("run", "study.toml")
     assert ran.returncode == 0, ran.stderr
     history = stored().history
-    assert history[out.number].state == "complete"
-    assert history[out.number].attempt == 1
+    assert history[running.number].state == "complete"
+    assert history[running.number].attempt == 1
     again = [t for t in history if t.phase == "queued"]
     assert [t.x for t in again] == [failed.x]
-    status, words = said("retry", "bowl.db", "bowl", out.number)
+    status, words = said("retry", "bowl.db", "bowl", running.number)
     assert status == 2
-    assert f"got {out.number} (complete)" in words
+    assert f"got {running.number} (complete)" in words
 
 
 def test_a_trial_that_a_driver_has_is_left_alone(folder):

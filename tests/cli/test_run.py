@@ -31,7 +31,7 @@ def test_a_study_runs_to_its_end_and_running_it_again_does_nothing(folder):
     assert "trial " not in again.stderr
 
 
-def test_a_killed_study_goes_on_where_it_was(folder):
+def test_a_killed_study_resumes_where_it_was(folder):
     arguments = [sys.executable, "-m", "boca", "run", "study.toml"]
     process = subprocess.Popen(arguments, env={**os.environ, "BOWL_SLEEP": "0.5"}, stderr=subprocess.PIPE, text=True)
     while "trial 1" not in process.stderr.readline():
@@ -105,7 +105,7 @@ def test_a_wider_budget_needs_a_word(done):
 
 
 @pytest.mark.parametrize(("description", "words"), [("'{'", "must hold JSON"), ("'{}'", "'bowl' cannot be understood")])
-def test_a_damaged_study_is_not_gone_on_with(damaged, description, words):
+def test_a_damaged_study_is_not_resumed(damaged, description, words):
     damaged(SPEC.format(description))
     status, told = said("run", "study.toml")
     assert status == 2

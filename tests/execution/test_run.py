@@ -152,7 +152,7 @@ def test_a_budget_in_seconds_ends_and_is_told_in_seconds():
 # When the objective fails ---------------------------------------------------------------------------------------------
 
 
-def test_a_trial_whose_objective_raises_fails_and_the_run_goes_on():
+def test_a_trial_whose_objective_raises_fails_and_the_run_continues():
     def objective(x, z):
         if x["a"] > 0.5:
             raise MemoryError("too big")
@@ -171,7 +171,7 @@ def test_a_trial_whose_objective_raises_fails_and_the_run_goes_on():
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, None, "0.5", True, [1.0, 2.0], {"value": 1.0}, 1j, np.ma.masked])
-def test_a_trial_whose_objective_returns_no_finite_number_fails_and_the_run_goes_on(wrong):
+def test_a_trial_whose_objective_returns_no_finite_number_fails_and_the_run_continues(wrong):
     result = go(lambda x, z: wrong if x["a"] > 0.5 else 1.0, budget=targets(10))
     failed = [t for t in result.history if t.state == "failed"]
     assert len(result.history) == 10
@@ -180,7 +180,7 @@ def test_a_trial_whose_objective_returns_no_finite_number_fails_and_the_run_goes
     assert result.value == 1.0
 
 
-def test_boca_goes_on_after_failures_and_finds_the_optimum_beside_them():
+def test_boca_continues_after_failures_and_finds_the_optimum_beside_them():
     def objective(x, z):
         if x["a"] > 0.6:
             raise ValueError("diverged")

@@ -249,7 +249,7 @@ def test_characters_are_not_torn(capsys):
     assert capsys.readouterr().out == "a" + "é" * 100_000 + "\n1\n"
 
 
-def test_nobody_has_to_listen(monkeypatch, tmp_path):
+def test_the_output_needs_no_reader(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "stdout", None)
     assert python("print(1)")({}) == 1.0
     with (tmp_path / "closed").open("w") as closed:

@@ -96,7 +96,7 @@ def test_a_timeout_takes_a_slot_until_the_evaluation_ends() -> None:
         wait_until(lambda: made.slots == 2, 5)
 
 
-def test_a_pool_whose_workers_all_hang_says_so_and_goes_on_when_one_is_back() -> None:
+def test_a_pool_whose_workers_all_hang_says_so_and_recovers_when_one_is_free() -> None:
     ends = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         try:
@@ -146,7 +146,7 @@ def test_close_now_waits_for_nothing_and_cancels_what_has_not_begun() -> None:
     assert began == [1]
 
 
-def test_an_evaluation_that_somebody_else_cancels_has_died() -> None:
+def test_an_evaluation_that_the_user_cancels_has_died() -> None:
     ends = threading.Event()
     pool = ThreadPoolExecutor(1)
     made = engine(pool, lambda x: ends.wait(30) + 0.0, takes_fidelity=False)
