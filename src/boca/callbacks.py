@@ -1,4 +1,4 @@
-"""Ready-made callbacks for `maximize` and `minimize`, to be imported from here."""
+"""Ready-made callbacks for `maximize` and `minimize`: the public names of `boca.execution.callbacks`."""
 
 from boca.execution.callbacks import Log, Progress
 

@@ -1,8 +1,8 @@
-"""What `executor=` may be besides a number, and the interface of an engine, to be imported from here."""
+"""Values of `executor=` beside a number, and the interface of an engine: the public names of `boca.execution`."""
 
 from boca.execution.executors import Engine, Outcome, Workers
 
 Slots = Workers
-"""The name until 0.1: programs that use it go on working."""
+"""The former name of `Workers`, kept for programs that use it."""
 
 __all__ = ["Engine", "Outcome", "Slots", "Workers"]

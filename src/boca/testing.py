@@ -4,14 +4,14 @@
 
     check_strategy(MyStrategy())
 
-runs every check on every case.  For one test a check and a case, with pytest:
+runs every check on every case.  With pytest, one test per check and case:
 
     @pytest.mark.parametrize("case", boca.testing.CASES, ids=str)
     @pytest.mark.parametrize("check", boca.testing.CHECKS, ids=lambda check: check.__name__)
     def test_contract(check, case):
         check(MyStrategy(), case)
 
-A case is a problem with an objective; write your own where your strategy needs a special one.
+A case is a problem with an objective.  Write your own if your strategy needs a special one.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from boca.domain.trial import History, State, Suggestion, Trial, sign
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
 
-_RICH = 20.0  # targets in the budget of a single decision
-_ENDLESS = 400  # steps of a study after which it is taken to have no end
+_AMPLE_TARGETS = 20.0  # budget of a single decision: no check needs more
+_MOST_STEPS = 400  # of a study of 2.5 targets, whose cheapest queries would need about 100
+_LARGEST_LISTED_SPACE = 64  # points of a space that a check bars one by one
 _PHASES = ("start", "model", "final")
-_OF_A_MODEL = ("beta", "mean", "std", "ucb", "hyperparameters", "refit", "pending")
-_OF_A_FIDELITY = ("xi", "gamma", "c", "shrink")
-_OF_A_PROCESS = ("kappa0", "eta2", "mean", "h_x")
+_KEYS_OF_A_MODEL = ("beta", "mean", "std", "ucb", "hyperparameters", "refit", "pending")
+_KEYS_OF_A_FIDELITY = ("xi", "gamma", "c", "shrink")
+_KEYS_OF_A_PROCESS = ("kappa0", "eta2", "mean", "h_x")
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A problem with an objective to try a strategy on."""
+    """A problem with an objective, to try a strategy on."""
 
     name: str
     problem: Problem
@@ -134,23 +135,25 @@ def check_target_is_exact(strategy: Strategy, case: Case) -> None:
 
 
 def check_reasons_are_given(strategy: Strategy, case: Case) -> None:
-    """`why` has a reason, a phase, and behind a model's decision its numbers; all of it survives JSON."""
+    """`why` has a reason and a phase, and the numbers if a model decided; all of it survives JSON."""
     for history, _, suggestion in _decisions(strategy, case):
         _assert_explained(suggestion, history, case)
 
 
 def check_suggest_is_pure(strategy: Strategy, case: Case) -> None:
-    """The same arguments give the same suggestion, whatever was asked in between, and come back unchanged."""
+    """The same arguments give the same suggestion, whatever was suggested in between, and are not changed."""
     for history, budget, suggestion in list(_decisions(strategy, case)):
         if not len(history):
             _suggest(strategy, case, _known(case, 4), _rich(case), seed=5)
         again = _suggest(strategy, case, history, budget)
         same = _bits(again) == _bits(suggestion)
-        assert same, _said(case, f"suggest gave two answers to one question:\n{_bits(suggestion)}\nand\n{_bits(again)}")
+        assert same, _said(
+            case, f"suggest gave two suggestions for the same arguments:\n{_bits(suggestion)}\nand\n{_bits(again)}"
+        )
 
 
 def check_replay_is_exact(strategy: Strategy, case: Case) -> None:
-    """The same events give the same trials, and a history that went through JSON the same next suggestion."""
+    """The same events give the same trials, and a history restored from JSON gives the same next suggestion."""
     first, second = (_eventful_study(strategy, case) for _ in range(2))
     for a, b in zip(first.history, second.history, strict=True):
         same = _bits(a) == _bits(b)
@@ -162,48 +165,52 @@ def check_replay_is_exact(strategy: Strategy, case: Case) -> None:
 
 
 def check_budget_is_kept(strategy: Strategy, case: Case) -> None:
-    """A study with a declared cost ends, and what it has handed out never costs more than there is."""
+    """A study with a declared cost ends, and its trials, running ones included, never cost more than the budget."""
     unit = case.problem.target_cost
-    for amount, left in ((_RICH, 0.0), (_RICH, 0.5), (0.3, 0.3)):  # poor, but a strategy must still answer
+    for amount, left in (
+        (_AMPLE_TARGETS, 0.0),
+        (_AMPLE_TARGETS, 0.5),
+        (0.3, 0.3),
+    ):  # hardly anything is left, but a strategy must still suggest a point
         budget = Budget(amount * unit, 0.1 * amount * unit, spent=(amount - left) * unit)
         _assert_exists(_suggest(strategy, case, _known(case, 4), budget), case)
     if not case.problem.has_declared_cost:
         return
-    enough = 2.5
-    optimizer = Optimizer(case.problem, budget=targets(enough), strategy=strategy, seed=3)
-    for _ in range(_ENDLESS):
+    total = 2.5  # targets
+    optimizer = Optimizer(case.problem, budget=targets(total), strategy=strategy, seed=3)
+    for _ in range(_MOST_STEPS):
         trial = _ask(optimizer, case)
-        out = math.fsum(case.problem.cost(t.z) for t in optimizer.history)
-        assert out <= enough * unit * (1.0 + 1e-9), _said(
-            case, f"{len(optimizer.history)} trials cost {out!r}, and the budget is {enough * unit!r}"
+        cost = math.fsum(case.problem.cost(t.z) for t in optimizer.history)
+        assert cost <= total * unit * (1.0 + 1e-9), _said(
+            case, f"{len(optimizer.history)} trials cost {cost!r}, and the budget is {total * unit!r}"
         )
         if trial is None and not optimizer.running:
             return
         if trial is None or len(optimizer.running) == 2:
             _tell(optimizer, optimizer.running[0], case)
-    raise AssertionError(_said(case, f"{_ENDLESS} steps and no end of a budget of {enough} targets"))
+    raise AssertionError(_said(case, f"{_MOST_STEPS} steps did not spend a budget of {total} targets"))
 
 
 def check_trials_out_differ(strategy: Strategy, case: Case) -> None:
-    """Trials that are out at the same time do not coincide while there is another point."""
+    """Trials that run at the same time differ as long as another point exists."""
     for known in (0, 6):
         optimizer = Optimizer(case.problem, budget=None, strategy=strategy, seed=4)
         for trial in _known(case, known):
             optimizer.add(trial.x, trial.z, trial.value or 0.0, trial.cost)
         for _ in range(int(min(case.problem.space.size, 6))):
             _ask(optimizer, case)
-        out = [repr((trial.x, trial.z)) for trial in optimizer.running]
-        assert len(set(out)) == len(out), _said(case, f"trials that are out coincide: {out}")
+        running = [repr((trial.x, trial.z)) for trial in optimizer.running]
+        assert len(set(running)) == len(running), _said(case, f"running trials coincide: {running}")
 
 
 def check_failures_bar_a_point(strategy: Strategy, case: Case) -> None:
-    """The third failure at an x bars it; failures before that, and a study of failures alone, do no harm."""
+    """After three failures an x is not suggested again; a study in which every trial failed does not crash."""
     problem, budget = case.problem, _rich(case)
     history = _known(case, 6)
     for seed in range(2):
         wanted = _suggest(strategy, case, history, budget, seed=seed)
         barred = [wanted.x]
-        if problem.space.size <= 64:
+        if problem.space.size <= _LARGEST_LISTED_SPACE:
             barred = _all_but_the_last(problem.space)
         fails = history
         for x in barred * 3:
@@ -220,7 +227,7 @@ def check_failures_bar_a_point(strategy: Strategy, case: Case) -> None:
 
 
 def check_any_values_will_do(strategy: Strategy, case: Case) -> None:
-    """Values that are all the same, huge, or tiny crash nothing."""
+    """Values that are equal, huge or tiny do not crash a strategy."""
     for factor, constant in ((0.0, 0.0), (0.0, -7.25), (1e-200, 0.0), (1e200, 0.0)):
         known = [t.completed(constant + factor * (t.value or 0.0)) for t in _known(case, 5)]
         suggestion = _suggest(strategy, case, History(known), _rich(case))
@@ -229,10 +236,10 @@ def check_any_values_will_do(strategy: Strategy, case: Case) -> None:
 
 
 def check_seeds_decide(strategy: Strategy, case: Case) -> None:
-    """One seed gives one study, and another seed another one."""
+    """The same seed gives the same study, and another seed gives another one."""
 
     def study(seed: int) -> str:
-        optimizer = Optimizer(case.problem, budget=targets(_RICH), strategy=strategy, seed=seed)
+        optimizer = Optimizer(case.problem, budget=targets(_AMPLE_TARGETS), strategy=strategy, seed=seed)
         for _ in range(4):
             trial = _ask(optimizer, case)
             if trial is not None:
@@ -240,7 +247,9 @@ def check_seeds_decide(strategy: Strategy, case: Case) -> None:
         return "\n".join(_bits(trial) for trial in optimizer.history)
 
     studies = [study(seed) for seed in (0, 1, 2, 0)]
-    assert studies[0] == studies[-1], _said(case, f"seed 0 gave two studies:\n{studies[0]}\nand\n{studies[-1]}")
+    assert studies[0] == studies[-1], _said(
+        case, f"seed 0 gave two different studies:\n{studies[0]}\nand\n{studies[-1]}"
+    )
     assert len(set(studies)) > 1, _said(case, f"seeds 0, 1 and 2 gave the same study:\n{studies[0]}")
 
 
@@ -266,12 +275,12 @@ def _said(case: Case, what: str) -> str:
 
 
 def _rich(case: Case) -> Budget:
-    """Return much money and a start that any result has paid for."""
-    return Budget(_RICH * case.problem.target_cost, 0.0)
+    """Return an ample budget, whose start is over after any result."""
+    return Budget(_AMPLE_TARGETS * case.problem.target_cost, 0.0)
 
 
 def _suggest(strategy: Strategy, case: Case, history: History, budget: Budget, *, seed: int = 0) -> Suggestion:
-    """Ask for one suggestion; whatever it is, the arguments must come back unchanged."""
+    """Return one suggestion, and check that the arguments were not changed."""
     before = _arguments(history, budget, case)
     try:
         suggestion = strategy.suggest(case.problem, history, budget, np.random.default_rng([seed, len(history)]))
@@ -298,12 +307,12 @@ def _tell(optimizer: Optimizer, trial: Trial, case: Case) -> None:
 
 
 def _bits(decision: Suggestion | Trial) -> str:
-    """Return all that was decided; repr tells every bit of a float."""
+    """Return a decision as text; repr has every bit of a float."""
     return repr((decision.x, decision.z, decision.why))
 
 
 def _known(case: Case, n: int) -> History:
-    """Return n results that a user brought along."""
+    """Return a history of n imported results."""
     rng = np.random.default_rng(7)
     optimizer = Optimizer(case.problem, budget=None, seed=0)
     for _ in range(n):
@@ -327,9 +336,9 @@ def _after(history: History, case: Case, suggestion: Suggestion, state: State) -
 
 
 def _decisions(strategy: Strategy, case: Case) -> Iterator[tuple[History, Budget, Suggestion]]:
-    """Take a strategy through a study: the first query, a model's, one with trials out, the last affordable one."""
+    """Take a strategy through a study: the first query, one by a model, one beside a running trial, the last one."""
     unit = case.problem.target_cost
-    history, budget = History(), Budget(_RICH * unit, 0.1 * _RICH * unit)
+    history, budget = History(), Budget(_AMPLE_TARGETS * unit, 0.1 * _AMPLE_TARGETS * unit)
     yield history, budget, _suggest(strategy, case, history, budget)
     history, budget = _known(case, 6), _rich(case)
     suggestion = _suggest(strategy, case, history, budget)
@@ -339,18 +348,18 @@ def _decisions(strategy: Strategy, case: Case) -> Iterator[tuple[History, Budget
     history = _after(history, case, suggestion, "running")
     budget = replace(budget, spent=5.0 * unit, reserved=history[-1].cost)
     yield history, budget, _suggest(strategy, case, history, budget)
-    budget = Budget(_RICH * unit, 0.0, spent=(_RICH - 1.0) * unit)
+    budget = Budget(_AMPLE_TARGETS * unit, 0.0, spent=(_AMPLE_TARGETS - 1.0) * unit)
     yield history, budget, _suggest(strategy, case, history, budget)
 
 
 def _eventful_study(strategy: Strategy, case: Case) -> Optimizer:
-    """Run a study with everything that can happen in one: results brought, told out of order, failed, still out."""
-    optimizer = Optimizer(case.problem, budget=targets(_RICH), strategy=strategy, seed=11)
+    """Run a study with all that can happen: results imported, told out of order, failed, and still running."""
+    optimizer = Optimizer(case.problem, budget=targets(_AMPLE_TARGETS), strategy=strategy, seed=11)
     for known in _known(case, 3):
         optimizer.add(known.x, known.z, known.value or 0.0, known.cost)
     for _ in range(3):
         _ask(optimizer, case)
-    for trial in optimizer.running[:0:-1]:  # the last first; the first stays out for a while
+    for trial in optimizer.running[:0:-1]:  # the last first; the first keeps running
         _tell(optimizer, trial, case)
     for _ in range(2):
         _ask(optimizer, case)
@@ -363,7 +372,7 @@ def _eventful_study(strategy: Strategy, case: Case) -> Optimizer:
 
 
 def _all_but_the_last(space: Space) -> list[Point]:
-    """Return the points of a small finite space, one left out."""
+    """Return the points of a small finite space without the last one."""
     axes = np.linspace(0.0, 1.0, 4097)
     values = [list(dict.fromkeys(parameter.from_unit(float(u)) for u in axes)) for parameter in space.values()]
     points: list[Point] = [{}]
@@ -389,7 +398,7 @@ def _assert_json(why: object, case: Case) -> None:
         back = json.loads(json.dumps(why, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise AssertionError(_said(case, f"why must be JSON with finite numbers ({error}); got {why!r}")) from error
-    assert back == why, _said(case, f"why must come back from JSON as it was; got {why!r}")
+    assert back == why, _said(case, f"why must survive JSON unchanged; got {why!r}")
     assert not _has_none(why), _said(case, f"a key that does not apply must be absent, not None; got {why!r}")
 
 
@@ -409,32 +418,46 @@ def _assert_explained(suggestion: Suggestion, history: History, case: Case) -> N
     is_sentence = isinstance(reason, str) and " " in reason and reason.endswith(".")
     assert is_sentence, _said(case, f"why['reason'] must be a sentence; got {reason!r}")
     assert phase in _PHASES, _said(case, f"why['phase'] must be one of {_PHASES}; got {phase!r}")
-    if phase == "start":
+    if phase != "start":
+        _assert_fidelity_explained(why, case)
+        _assert_model_explained(why, history, case)
+
+
+def _assert_keys(why: Mapping[str, Any], keys: Sequence[str], case: Case) -> None:
+    missing = [key for key in keys if key not in why]
+    assert not missing, _said(case, f"why has no {missing} in phase {why['phase']!r}; it has {sorted(why)}")
+
+
+def _assert_fidelity_explained(why: Mapping[str, Any], case: Case) -> None:
+    """Check the numbers of a strategy that chooses z; one that does not has none of them."""
+    if not any(key in why for key in _KEYS_OF_A_FIDELITY):
         return
-    missing = [key for key in _OF_A_MODEL if key not in why]
-    assert not missing, _said(case, f"why lacks {missing} in phase {phase!r}; it has {sorted(why)}")
-    if any(key in why for key in _OF_A_FIDELITY):  # a strategy that chooses z says how, in all of these
-        missing = [key for key in _OF_A_FIDELITY if key not in why]
-        assert not missing, _said(case, f"why lacks {missing} in phase {phase!r}; it has {sorted(why)}")
-        assert 0.0 <= why["xi"] <= 1.0, _said(case, f"xi must lie in [0, 1]; got {why['xi']!r}")
-        assert why["gamma"] >= 0.0, _said(case, f"gamma must not be negative; got {why['gamma']!r}")
-        assert why["c"] > 0.0, _said(case, f"c must be positive; got {why['c']!r}")
-        assert why["shrink"] >= 1.0, _said(case, f"shrink must be 1 or more; got {why['shrink']!r}")
+    _assert_keys(why, _KEYS_OF_A_FIDELITY, case)
+    assert 0.0 <= why["xi"] <= 1.0, _said(case, f"xi must lie in [0, 1]; got {why['xi']!r}")
+    assert why["gamma"] >= 0.0, _said(case, f"gamma must not be negative; got {why['gamma']!r}")
+    assert why["c"] > 0.0, _said(case, f"c must be positive; got {why['c']!r}")
+    assert why["shrink"] >= 1.0, _said(case, f"shrink must be 1 or more; got {why['shrink']!r}")
+
+
+def _assert_model_explained(why: Mapping[str, Any], history: History, case: Case) -> None:
+    """Check the numbers of a decision by a model."""
+    _assert_keys(why, _KEYS_OF_A_MODEL, case)
     assert why["beta"] >= 0.0, _said(case, f"beta must not be negative; got {why['beta']!r}")
     assert why["std"] >= 0.0, _said(case, f"std must not be negative; got {why['std']!r}")
     bound = why["mean"] + sign(case.problem.direction) * math.sqrt(why["beta"]) * why["std"]
     agrees = math.isclose(why["ucb"], bound, rel_tol=1e-9, abs_tol=1e-9)
     assert agrees, _said(case, f"ucb must be mean + sqrt(beta) std = {bound!r}; got {why['ucb']!r}")
     assert isinstance(why["refit"], bool), _said(case, f"refit must be a bool; got {why['refit']!r}")
-    out = [trial.number for trial in history.running]
-    assert why["pending"] == out, _said(case, f"pending must be the trials that are out, {out}; got {why['pending']}")
+    running = [trial.number for trial in history.running]
+    agrees = why["pending"] == running
+    assert agrees, _said(case, f"pending must be the running trials, {running}; got {why['pending']}")
     _assert_process(why["hyperparameters"], case)
 
 
 def _assert_process(numbers: Mapping[str, Any], case: Case) -> None:
-    """A Gaussian process is described in the units and the order that the user knows."""
-    missing = [key for key in _OF_A_PROCESS if key not in numbers]
-    assert not missing, _said(case, f"why['hyperparameters'] lacks {missing}; it has {sorted(numbers)}")
+    """Check the hyperparameters of a Gaussian process, in the units and the order of the problem."""
+    missing = [key for key in _KEYS_OF_A_PROCESS if key not in numbers]
+    assert not missing, _said(case, f"why['hyperparameters'] has no {missing}; it has {sorted(numbers)}")
     assert numbers["kappa0"] > 0.0, _said(case, f"kappa0 must be positive; got {numbers['kappa0']!r}")
     assert numbers["eta2"] >= 0.0, _said(case, f"eta2 must not be negative; got {numbers['eta2']!r}")
     assert isinstance(numbers["mean"], float), _said(case, f"mean must be a number; got {numbers['mean']!r}")

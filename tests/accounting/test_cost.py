@@ -90,8 +90,8 @@ def test_fidelities_without_a_ratio_are_assumed_cheaper_away_from_the_target_or_
     assert np.all(price.grid > 0.0)
 
 
-def test_a_target_at_the_low_end_is_assumed_to_be_the_dear_one():
-    """A solver's tolerance: if a looser one looked dearer, none would ever be tried, and nothing ever learned."""
+def test_a_target_at_the_low_end_is_assumed_to_be_the_expensive_one():
+    """A solver's tolerance: if a looser one looked more expensive, none would ever be tried, and nothing learned."""
     fidelity = boca.Space(tol=boca.Float(1e-6, 1e-2, log=True), shift=boca.Float(-1.0, 1.0), N=boca.Int(1, 10))
     there = {"tol": 1e-6, "shift": -1.0, "N": 10}
     price = costs(problem(fidelity, target=there), History())

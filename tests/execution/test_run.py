@@ -152,7 +152,7 @@ def test_a_budget_in_seconds_ends_and_is_told_in_seconds():
 # When the objective fails ---------------------------------------------------------------------------------------------
 
 
-def test_a_trial_whose_objective_raises_fails_and_the_run_goes_on():
+def test_a_trial_whose_objective_raises_fails_and_the_run_continues():
     def objective(x, z):
         if x["a"] > 0.5:
             raise MemoryError("too big")
@@ -171,7 +171,7 @@ def test_a_trial_whose_objective_raises_fails_and_the_run_goes_on():
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, None, "0.5", True, [1.0, 2.0], {"value": 1.0}, 1j, np.ma.masked])
-def test_a_trial_whose_objective_returns_no_finite_number_fails_and_the_run_goes_on(wrong):
+def test_a_trial_whose_objective_returns_no_finite_number_fails_and_the_run_continues(wrong):
     result = go(lambda x, z: wrong if x["a"] > 0.5 else 1.0, budget=targets(10))
     failed = [t for t in result.history if t.state == "failed"]
     assert len(result.history) == 10
@@ -180,7 +180,7 @@ def test_a_trial_whose_objective_returns_no_finite_number_fails_and_the_run_goes
     assert result.value == 1.0
 
 
-def test_boca_goes_on_after_failures_and_finds_the_optimum_beside_them():
+def test_boca_continues_after_failures_and_finds_the_optimum_beside_them():
     def objective(x, z):
         if x["a"] > 0.6:
             raise ValueError("diverged")
@@ -197,7 +197,7 @@ def test_an_objective_that_always_raises_is_given_up_after_five_trials():
         calls.append(x)
         raise KeyError("learning_rate")
 
-    with pytest.raises(ObjectiveFailed, match=r"every one of 5 trials.*KeyError: 'learning_rate'") as caught:
+    with pytest.raises(ObjectiveFailed, match=r"All 5 trials failed.*KeyError: 'learning_rate'") as caught:
         go(objective, budget=targets(50))
     assert len(calls) == 5
     assert isinstance(caught.value.__cause__, KeyError)
@@ -225,7 +225,7 @@ def test_an_objective_that_never_returns_a_number_is_given_up_after_five_trials(
     def objective(x, z):
         calls.append(x)
 
-    with pytest.raises(ObjectiveFailed, match=r"every one of 5 trials.*returned None"):
+    with pytest.raises(ObjectiveFailed, match=r"All 5 trials failed.*returned None"):
         go(objective, budget=targets(50))
     assert len(calls) == 5
 
@@ -238,7 +238,7 @@ def test_an_objective_that_always_raises_is_given_up_after_five_trials_with_seve
         time.sleep(random.uniform(0.0, 0.1))
         raise RuntimeError("always")
 
-    with pytest.raises(ObjectiveFailed, match=r"every one of [5-8] trials") as caught:
+    with pytest.raises(ObjectiveFailed, match=r"All [5-8] trials failed") as caught:
         go(objective, None, budget=targets(60), executor=ThreadPoolExecutor(4))
     found = caught.value.result
     assert 5 <= found.spent <= 8
@@ -303,17 +303,17 @@ def test_a_recommendation_that_fails_does_not_cost_the_result(monkeypatch, late)
 
 
 def test_a_run_whose_few_trials_all_fail_says_so():
-    with pytest.raises(ObjectiveFailed, match="every one of"):
+    with pytest.raises(ObjectiveFailed, match="All 2 trials failed"):
         go(lambda x, z: "fast", budget=targets(2), strategy=boca.RandomSearch())
 
 
 def test_a_study_that_failed_says_that_its_budget_is_spent_and_how_to_go_on(tmp_path):
     kept = {"fidelity": None, "storage": f"sqlite:///{tmp_path}/study.db"}
-    with pytest.raises(ObjectiveFailed, match="every one of 4 trials") as caught:
+    with pytest.raises(ObjectiveFailed, match="All 4 trials failed") as caught:
         go(lambda x: x["b"], **kept)
-    assert "Nothing was run" not in str(caught.value)
+    assert "No trial was run" not in str(caught.value)
     for _ in range(2):
-        with pytest.raises(ObjectiveFailed, match=r"budget does not buy another trial.*allow_change=True"):
+        with pytest.raises(ObjectiveFailed, match=r"No trial was run this time: the budget.*allow_change=True"):
             go(lambda x: x["a"], **kept)
     result = go(lambda x: x["a"], **kept, budget=targets(5), allow_change=True)
     assert [t.state for t in result.history] == ["failed"] * 4 + ["complete"]
@@ -324,7 +324,7 @@ def test_a_study_that_failed_says_that_its_budget_is_spent_and_how_to_go_on(tmp_
 
 @pytest.mark.parametrize("callbacks", [None, 5, [5], boca.callbacks.Log, [boca.callbacks.Log], "log", [None]])
 def test_what_is_no_callback_is_refused_before_there_is_a_study(tmp_path, callbacks):
-    with pytest.raises(InvalidInput, match="callbacks must be a function of the optimiser and the trial"):
+    with pytest.raises(InvalidInput, match="callbacks must be"):
         go(storage=f"sqlite:///{tmp_path}/study.db", callbacks=callbacks)
     assert list(tmp_path.iterdir()) == []
 
@@ -456,7 +456,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers():
 
 def test_a_study_that_is_refused_leaves_no_worker(monkeypatch):
     closed = []
-    monkeypatch.setattr("boca.execution.executors.SlotEngine.close", lambda self, *, now=False: closed.append(now))
+    monkeypatch.setattr("boca.execution.executors.WorkerEngine.close", lambda self, *, now=False: closed.append(now))
     with pytest.raises(InvalidInput, match="seed must be"):
         go(executor=1, seed=-1)
     assert closed == [True]
@@ -467,7 +467,7 @@ def test_a_function_that_gives_no_timeout_costs_no_trial_and_no_attempt(tmp_path
     kept = {"storage": f"sqlite:///{tmp_path}/study.db", "fidelity": None, "objective": lambda x: x["a"]}
     with ThreadPoolExecutor(1) as pool:
         for _ in range(4):
-            with pytest.raises(boca.errors.RunStopped, match="ended after 0 trials"):
+            with pytest.raises(boca.errors.RunStopped, match="after 0 trials"):
                 go(**kept, executor=pool, timeout=timeout)
         result = go(**kept, executor=pool, timeout=lambda cost: 60 * cost)
     assert [(t.state, t.attempt) for t in result.history] == [("complete", 0)] * 4
@@ -513,7 +513,7 @@ def test_a_study_that_has_enough_is_not_run_again(tmp_path, caplog):
     assert len(go(**kept, stop=lambda history: len(history) >= 4).history) == 4
     with caplog.at_level("INFO", logger="boca"):
         go(**kept, stop=lambda history: len(history) >= 4)
-    assert "Nothing is run: stop returned true" in caplog.text
+    assert "No trial is run: stop returned true" in caplog.text
 
 
 def test_stop_is_not_asked_before_there_is_a_result(tmp_path):

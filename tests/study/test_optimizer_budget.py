@@ -368,7 +368,7 @@ def test_a_learned_cost_that_was_wrong_is_admitted():
     assert opt.budget.spent == 101.0
     overshoot = opt.budget.spent - opt.budget.total
     assert overshoot > 0
-    assert any(f"{overshoot:.6g} more than the budget" in sentence for sentence in opt.warnings)
+    assert any(f"{overshoot:.3g} s more than the budget" in sentence for sentence in opt.warnings)
 
 
 # A budget in seconds --------------------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 """What a query at z costs: as the user declared it, or learned from how long trials took.
 
-A learned cost is log-linear in the logs of the fidelities, with exponents around one a priori (around minus one
-where the target is the low end), and some curvature:
+A learned cost is log-linear in the logs of the fidelities, with some curvature.  A priori the exponents are near one,
+or near minus one if the target is the low end:
 
     log seconds(z) = w_0 + sum_i w_i s_i + sum_i v_i s_i^2 / S_i + u [z = z*] + noise
     s_i = log(z_i / z*_i), S_i = max |s_i|
 
-The target has a level of its own: a budget is so many times its cost, and a curve through cheap results that misses it
-would end a study early, whatever was measured there.  All is fitted by Bayesian linear regression, so that
-two results already give an estimate and a pessimistic quantile.
+The target has a level of its own, because the budget is a multiple of its cost: a curve through cheap results that
+misses it would end a study early, whatever was measured there.  The fit is a Bayesian linear regression, so that two
+results already give an estimate and a pessimistic quantile.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from boca.domain.problem import Problem
-from boca.domain.space import Choice, FloatArray
+from boca.domain.space import FloatArray
 from boca.domain.trial import History, Trial
 
-_SLOPE = 1.0  # prior deviation of an exponent, and of an option's level around one half: cubes are not rare
-_DECLARED_SLOPE = 0.25  # of the exponent of a declared cost
-_CURVATURE = 0.5  # of the squares: a constant share of the time bends the line
-_LEVEL = 10.0  # prior deviation of the level, in e-folds around one second
-_SCATTER = 0.3  # expected deviation of log seconds, worth _SCATTER_WEIGHT results
-_SCATTER_WEIGHT = 4.0
-_PESSIMISM = 1.2816  # the 90 % quantile of a normal
-_SHORTEST = 1e-6  # seconds; a clock that shows less shows nothing
+_EXPONENT_DEVIATION = 1.0  # prior, of an exponent, and of an option's level around one half: cubes are not rare
+_DECLARED_EXPONENT_DEVIATION = 0.25  # prior, of the exponent of a declared cost, which seconds should follow
+_CURVATURE_DEVIATION = 0.5  # prior, of the squares: a constant share of the time bends the line
+_LEVEL_DEVIATION = 10.0  # prior, of the level, in e-folds around one second: anything from 50 us to 6 hours
+_EXPECTED_SCATTER = 0.3  # deviation of log seconds before results say: about a third, between two runs of one thing
+_EXPECTED_SCATTER_WEIGHT = 4.0  # results that this expectation counts as
+_SCATTER_ROUNDS = 3  # of fitting weights and scatter in turn, after which both have settled
+_NINE_IN_TEN = 1.2816  # deviations above the median of the 90 % quantile of a normal
+_CLOCK_RESOLUTION = 1e-6  # seconds; a shorter time is taken for this one, so that its logarithm means something
 
 
 class Costs(Protocol):
@@ -40,7 +41,7 @@ class Costs(Protocol):
 
     def of(self, z: Mapping[str, Any], /) -> float: ...
     def pessimistic(self, z: Mapping[str, Any], /) -> float:
-        """Return what to have in hand before a query at z: the cost itself, or what nine in ten stay below."""
+        """Return the cost if it is known; if it is learned, a cost that nine queries in ten at z stay below."""
 
     @property
     def grid(self) -> FloatArray: ...  # (m,)
@@ -49,7 +50,7 @@ class Costs(Protocol):
 
 
 def costs(problem: Problem, history: History) -> Costs:
-    """Return what is known of the cost after this history."""
+    """Return the cost of any query, as known after this history."""
     if problem.has_declared_cost:
         return Declared(problem)
     measured = [t for t in history.complete if t.seconds is not None]
@@ -58,20 +59,20 @@ def costs(problem: Problem, history: History) -> Costs:
     return Learned(problem, tuple(measured), tuple(t.cost for t in measured))
 
 
-def amount(trial: Trial, problem: Problem, price: Costs) -> float:
-    """Return what a trial counts for in today's cost units.
+def amount(trial: Trial, problem: Problem, known: Costs) -> float:
+    """Return the cost of a trial, in the cost units of `known`.
 
-    A declared cost is what it is.  A learned one is in seconds only after the first result: until then, and for a
-    trial that is out or was brought along without a cost, what is expected at its fidelity counts.
+    A declared cost is stored with the trial.  A learned cost is in seconds only after the first result: until then, for
+    a running trial, and for one that was imported without a cost, the expected cost at its fidelity counts.
     """
     if problem.has_declared_cost:
         return trial.cost
-    is_measured = trial.state != "running" and trial.seconds is not None and isinstance(price, Learned)
-    return trial.cost if is_measured else price.of(trial.z)
+    is_measured = trial.state != "running" and trial.seconds is not None and isinstance(known, Learned)
+    return trial.cost if is_measured else known.of(trial.z)
 
 
 def seconds(problem: Problem, history: History) -> Seconds | None:
-    """Return how long a query takes, the time to choose it included; None before the first result."""
+    """Return how long a query takes, including the time to choose it; None before the first result."""
     measured = [t for t in history.complete if t.seconds is not None]
     if not measured:
         return None
@@ -103,7 +104,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Learned:
-    """A smooth positive function of z through what trials were measured to cost."""
+    """A smooth positive function of z, fitted to the measured costs of trials."""
 
     problem: Problem
     trials: tuple[Trial, ...]
@@ -114,16 +115,17 @@ class Learned:
         return float(np.exp(self._features([z]) @ self._posterior[0])[0])
 
     def pessimistic(self, z: Mapping[str, Any]) -> float:
-        """Return a cost that nine queries in ten stay below, taking the level at the target for known.
+        """Return a cost that nine queries in ten stay below, if the level at the target is taken as known.
 
-        A pessimist about that level would never buy the query that teaches it, and end a study with its money unspent.
-        Near the target the ratio to its cost is known best; near what was measured, the cost itself.
+        Pessimism about that level would rule out the query that teaches it, and end a study with its budget unspent.
+        Of two ways to be uncertain the smaller counts: of the cost, which is small near measured fidelities, and of its
+        ratio to the target's cost, which is small near the target.
         """
         w, S, scatter2 = self._posterior
         f = self._features([z])[0]
         away = f - self._at_target[0]
         variance = min(float(f @ S @ f), float(away @ S @ away)) + scatter2
-        return math.exp(float(f @ w) + _PESSIMISM * math.sqrt(variance))
+        return math.exp(float(f @ w) + _NINE_IN_TEN * math.sqrt(variance))
 
     @cached_property
     def grid(self) -> FloatArray:
@@ -140,19 +142,20 @@ class Learned:
     @cached_property
     def _posterior(self) -> tuple[FloatArray, FloatArray, float]:
         F = self._features([t.z for t in self.trials])
-        y = np.log(np.maximum(self.amounts, _SHORTEST))
+        y = np.log(np.maximum(self.amounts, _CLOCK_RESOLUTION))
         prior_mean, prior_deviation = self._prior(F.shape[1])
-        scatter2 = _SCATTER**2
-        for _ in range(3):  # the scatter and the weights settle against each other
+        scatter2 = _EXPECTED_SCATTER**2
+        expected = _EXPECTED_SCATTER_WEIGHT * _EXPECTED_SCATTER**2
+        for _ in range(_SCATTER_ROUNDS):
             precision = F.T @ F / scatter2 + np.diag(prior_deviation**-2.0)
             S = np.asarray(np.linalg.inv(precision), dtype=float)
             w = S @ (F.T @ y / scatter2 + prior_mean / prior_deviation**2)
             residual = y - F @ w
-            scatter2 = (_SCATTER_WEIGHT * _SCATTER**2 + float(residual @ residual)) / (_SCATTER_WEIGHT + len(y))
+            scatter2 = (expected + float(residual @ residual)) / (_EXPECTED_SCATTER_WEIGHT + len(y))
         return w, S, scatter2
 
     def _features(self, zs: Sequence[Mapping[str, Any]]) -> FloatArray:  # (n, q)
-        """Return one, every fidelity's position against the target, its square, options, and whether z is that."""
+        """Return the columns of the regression: one, positions, their squares, options, and whether z is the target."""
         if self.problem.has_declared_cost:  # the user's cost is the best feature there is
             column = [math.log(self.problem.cost(z) / self.problem.target_cost) for z in zs]
             return np.column_stack([np.ones(len(zs)), column])
@@ -161,38 +164,35 @@ class Learned:
         indicator = [
             np.array([float(z[name] == option) for z in zs])
             for name, parameter in self.problem.fidelity.items()
-            if isinstance(parameter, Choice)
-            for option in parameter.choices
+            for option in parameter.options
             if option != self.problem.target[name]
         ]
         at_target = [float(self.problem.is_target(z)) for z in zs]
         return np.column_stack([np.ones(len(zs)), *linear, *squares, *indicator, at_target])
 
     def _prior(self, size: int) -> tuple[FloatArray, FloatArray]:
-        mean, deviation = np.zeros(size), np.full(size, _SLOPE)
-        deviation[0] = _LEVEL
+        mean, deviation = np.zeros(size), np.full(size, _EXPONENT_DEVIATION)
+        deviation[0] = _LEVEL_DEVIATION
         if self.problem.has_declared_cost:
-            mean[1], deviation[1] = 1.0, _DECLARED_SLOPE
+            mean[1], deviation[1] = 1.0, _DECLARED_EXPONENT_DEVIATION
             return mean, deviation
         k = len(self._numeric)
         mean[1 : 1 + k] = [self.problem.dearer_towards(name) for name in self._numeric]
         mean[1 + 2 * k : -1] = math.log(0.5)
-        deviation[1 + k : 1 + 2 * k] = _CURVATURE
+        deviation[1 + k : 1 + 2 * k] = _CURVATURE_DEVIATION
         return mean, deviation
 
     @cached_property
     def _numeric(self) -> list[str]:
-        return [name for name, parameter in self.problem.fidelity.items() if not isinstance(parameter, Choice)]
+        return [name for name, parameter in self.problem.fidelity.items() if parameter.is_ordered]
 
     def _is_logarithmic(self, name: str) -> bool:
-        parameter = self.problem.fidelity[name]
-        return not isinstance(parameter, Choice) and parameter.low > 0
+        ends = self.problem.fidelity[name].ends
+        return ends is not None and ends[0] > 0
 
     def _reach(self, name: str) -> float:
-        """Return the position farthest from the target."""
-        parameter = self.problem.fidelity[name]
-        assert not isinstance(parameter, Choice)
-        return float(np.max(np.abs(self._position(name, [parameter.low, parameter.high]))))
+        """Return the largest distance of a position from the target."""
+        return float(np.max(np.abs(self._position(name, list(self.problem.fidelity[name].ends or ())))))
 
     def _position(self, name: str, values: list[Any]) -> FloatArray:
         target = self.problem.target[name]
@@ -204,7 +204,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Seconds:
-    """How long a query takes: the evaluation, which depends on z, and the choice of it, which does not."""
+    """How long a query takes: its evaluation, which depends on z, and choosing it, which does not."""
 
     evaluation: Learned
     overhead: float

@@ -1,4 +1,4 @@
-"""The ledger: what the trials of a study have cost, and what may still be bought."""
+"""The ledger: what the trials of a study have cost, and what the budget still covers."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from functools import cached_property
 from typing import Any, Literal
 
 from boca.accounting import cost as cost_models
+from boca.accounting.readable import readable
 from boca.domain.budget import Budget, Limit
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
 
-_START_SHARE = 0.1  # of the limit
-_ENDLESS_START = 1  # targets a dimension (and one) for the start of a study without a budget
-_BLIND = 32  # trials out at once while money is counted in seconds and none has been measured
+_START_SHARE = 0.1  # of the budget, for the queries of the start: the paper's tenth
+_START_TARGETS_PER_COORDINATE = 1  # the start without a budget, in targets: per dimension, and one for the mean
+_MOST_RUNNING_WHILE_UNMEASURED = 32  # trials at once while no result says how many seconds one takes
+_ROUNDING = 1e-9  # relative difference of sums of costs that is not worth a warning
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a history has cost, and what may still be bought, under a limit in its own unit."""
+    """What a history has cost, and what the budget still covers, in the unit of the budget."""
 
     problem: Problem
     history: History
     limit: Limit | None
     first: Limit | None = None
-    """What the study was made with, where it is another now: the start is a share of that one for ever."""
+    """The budget with which the study was created, if it is another one now: the start remains a share of this one."""
 
     @cached_property
     def costs(self) -> cost_models.Costs:
@@ -36,7 +38,7 @@ class Ledger:
     def seconds(self) -> cost_models.Seconds | None:
         return cost_models.seconds(self.problem, self.history)
 
-    # In the unit of the limit -----------------------------------------------------------------------------------
+    # In the unit of the budget ------------------------------------------------------------------------------------
 
     @property
     def unit(self) -> Literal["cost", "seconds", "targets"]:
@@ -48,20 +50,20 @@ class Ledger:
 
     @property
     def counts_seconds(self) -> bool:
-        """Whether money is seconds whatever the cost is: those of evaluations and of choices."""
+        """Whether the budget is in seconds, of evaluations and of choosing them, whatever the cost is."""
         return self.limit is not None and self.limit.unit == "seconds"
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is known what a query will be charged, and not learned."""
+        """Whether the charge of a query is known beforehand, and not learned."""
         return self.problem.has_declared_cost and not self.counts_seconds
 
     def charge(self, trial: Trial) -> float:
-        """Return what a trial was charged: nothing while it is out, or where it was brought along."""
+        """Return what a trial was charged: nothing while it is running, or if it was imported."""
         if trial.added or trial.state == "running":
             return 0.0
         if self.counts_seconds:
-            return _took(trial)
+            return _seconds_of(trial)
         return 0.0 if self._is_unmeasured else self.worth(trial)
 
     @cached_property
@@ -70,7 +72,7 @@ class Ledger:
 
     @cached_property
     def reserved(self) -> float | None:
-        """What trials that are out are expected to cost; None where nothing says so yet."""
+        """What the running trials are expected to cost; None if no result says so yet."""
         running = self.history.running
         if self._is_unmeasured:
             return None if running else 0.0
@@ -81,9 +83,9 @@ class Ledger:
 
     @cached_property
     def total(self) -> float:
-        """What there is of the limit: in targets of a learned cost, at least one more until the first was run.
+        """The whole budget; in targets of a learned cost, it covers one more target until the first one was run.
 
-        Cheap results may have let a target look far cheaper than it is, and what is spent worth many of them.
+        Cheap results may have made a target look far cheaper than it is, so that what is spent looks like many of them.
         """
         if self.limit is None:
             return math.inf
@@ -106,14 +108,14 @@ class Ledger:
 
     @property
     def target(self) -> float | None:
-        """What one query at the target is charged; None where nothing says so yet."""
+        """What one query at the target is charged; None if no result says so yet."""
         if self._is_unmeasured:
             return None
         return self.seconds.target if self.counts_seconds and self.seconds else self.costs.target
 
     @property
     def _is_unmeasured(self) -> bool:
-        """Whether money is counted in seconds and no result has told yet how many a query takes."""
+        """Whether the budget is counted in seconds, and no result says yet how many a query takes."""
         if self.is_exact or self.limit is None or self.limit.unit == "targets":
             return False
         return self.seconds is None
@@ -121,20 +123,20 @@ class Ledger:
     # In cost units ------------------------------------------------------------------------------------------------
 
     def worth(self, trial: Trial) -> float:
-        """Return what a query like this one costs, whoever paid for it."""
+        """Return what a query like this trial costs, charged or not."""
         return cost_models.amount(trial, self.problem, self.costs)
 
     @cached_property
     def budget(self) -> Budget:
-        """Return the money in cost units."""
+        """The budget in cost units, as a strategy sees it."""
         first = self.first or self.limit
         if self.limit is None:
             if first is None or first.unit == "seconds":
-                start = _ENDLESS_START * (len(self.problem.space) + 1) * self.costs.target
+                start = _START_TARGETS_PER_COORDINATE * (len(self.problem.space) + 1) * self.costs.target
             else:
                 start = _START_SHARE * self._worth(first)
             return Budget(math.inf, start, self.spent, self.reserved or 0.0)
-        if self._is_unmeasured:  # anything may be bought, at random, until the first result says what it costs
+        if self._is_unmeasured:  # everything belongs to the start until the first result says what a query costs
             return Budget(math.inf, math.inf)
         assert first is not None
         rate = self._rate
@@ -143,62 +145,87 @@ class Ledger:
 
     @property
     def _rate(self) -> float:
-        """Return what of the limit a cost unit is: of seconds, by a slow query at the target."""
+        """Return what one cost unit is in the unit of the budget: if that is seconds, by a slow query at the target."""
         if not self.counts_seconds:
             return 1.0
         assert self.seconds is not None
         return self.seconds.pessimistic(self.problem.target) / self.costs.pessimistic(self.problem.target)
 
-    # What follows -------------------------------------------------------------------------------------------------
-
-    def warnings(self, *, queued: int) -> list[str]:
-        """Return what the user should know; `queued` points wait and cannot be paid."""
-        found = []
-        failed = [t for t in self.history if t.state == "failed"]
-        unit = " s" if self.counts_seconds else ""
-        has_best = self.history.best(self.problem) is not None
-        if not has_best and self.target is not None and self.total < self.target * (1.0 - 1e-9):
-            found.append(
-                f"The budget of {self.total:.6g}{unit} does not buy one query at the target, which costs "
-                f"{self.target:.6g}: the recommendation is unverified."
-            )
-        elif self.history.complete and not has_best:
-            found.append("Nothing was completed at the target: there is no best value, only a recommendation.")
-        if self.spent > self.total * (1.0 + 1e-9):
-            found.append(
-                f"Trials cost {self.spent - self.total:.6g}{unit} more than the budget of {self.total:.6g}: "
-                "their cost was learned or corrected only after they were handed out."
-            )
-        guard = self.history.chosen[-1].why.get("guard") if self.history.chosen else None
-        if guard is not None:
-            found.append(
-                "Cheaper fidelities are switched off: results at the target are predicted better without them "
-                f"(by {guard:.2g} nats)."
-            )
-        if failed:
-            found.append(f"{len(failed)} of {len(self.history)} trials failed, the last with: {failed[-1].reason}")
-        if queued:
-            points = "1 queued point has" if queued == 1 else f"{queued} queued points have"
-            found.append(f"{points} not been run: more than is left.")
-        return found
-
     def affords(self, z: Mapping[str, Any]) -> bool:
-        """Whether a query at z fits: exactly where the cost is declared, with nine chances in ten where learned.
+        """Whether the budget covers a query at z: exactly if the cost is declared, else with a probability of 0.9.
 
-        The first query at the target needs one chance in two: a study that ends without it has bought nothing.
+        For the first query at the target 0.5 is enough: a study that ends without it has no result.
         """
         if self.limit is None:
             return True
         if self._is_unmeasured:
-            took = math.fsum(_took(t) for t in self.history.finished if not t.added)
-            return took < self.limit.amount and len(self.history.running) < _BLIND
+            took = math.fsum(_seconds_of(t) for t in self.history.finished if not t.added)
+            return took < self.limit.amount and len(self.history.running) < _MOST_RUNNING_WHILE_UNMEASURED
         is_first = self.problem.is_target(z) and self._is_target_untried
         if self.counts_seconds:
             assert self.seconds is not None
             return (self.seconds.of(z) if is_first else self.seconds.pessimistic(z)) <= self.left
         return self.budget.affords(self.costs.of(z) if is_first else self.costs.pessimistic(z))
 
+    # In words -----------------------------------------------------------------------------------------------------
 
-def _took(trial: Trial) -> float:
-    """Return the seconds of an evaluation and of its choice."""
+    def in_words(self, amount: float) -> str:
+        """Return an amount in the unit of the budget, with its unit."""
+        unit = {"cost": "cost units", "seconds": "s", "targets": "targets"}[self.unit]
+        return f"{readable(amount)} {unit}"
+
+    @property
+    def spent_in_words(self) -> str:
+        """What is spent, as a share of the budget: "23.8 of 25 targets (16.9 s of evaluation)"."""
+        if self.limit is None:
+            spent = self.in_words(self.spent)
+        elif self.limit.unit == "targets":
+            target = self.costs.target
+            spent = f"{readable(self.spent / target)} of {readable(self.total / target)} targets"
+        else:
+            spent = f"{readable(self.spent)} of {self.in_words(self.total)}"
+        took = math.fsum(t.seconds or 0.0 for t in self.history.finished if not t.added)
+        return spent if self.unit == "seconds" or not took else f"{spent} ({readable(took)} s of evaluation)"
+
+    def warnings(self, *, queued: int) -> list[str]:
+        """Return what the user should know, in sentences; `queued` points wait and are not affordable."""
+        found = [*self._warnings_of_the_target(), *self._warnings_of_overshoot()]
+        guard = self.history.chosen[-1].why.get("guard") if self.history.chosen else None
+        if guard is not None:
+            found.append(
+                "Cheaper fidelities are switched off: results at the target are predicted better without them "
+                f"(by {guard:.2g} nats)."
+            )
+        failed = [t for t in self.history if t.state == "failed"]
+        if failed:
+            found.append(f"{len(failed)} of {len(self.history)} trials failed, the last with: {failed[-1].reason}")
+        if queued == 1:
+            found.append("1 queued point has not been run: it costs more than the remaining budget.")
+        elif queued:
+            found.append(f"{queued} queued points have not been run: each costs more than the remaining budget.")
+        return found
+
+    def _warnings_of_the_target(self) -> list[str]:
+        if self.history.best(self.problem) is not None:
+            return []
+        if self.target is not None and self.total < self.target * (1.0 - _ROUNDING):
+            return [
+                f"The budget of {self.in_words(self.total)} does not buy one query at the target, which costs "
+                f"{self.in_words(self.target)}. The recommendation is not verified."
+            ]
+        if self.history.complete:
+            return ["Nothing was completed at the target: there is no best value, only a recommendation."]
+        return []
+
+    def _warnings_of_overshoot(self) -> list[str]:
+        if self.spent <= self.total * (1.0 + _ROUNDING):
+            return []
+        return [
+            f"The trials cost {self.in_words(self.spent - self.total)} more than the budget of "
+            f"{self.in_words(self.total)}, because their cost was learned or corrected after they had started."
+        ]
+
+
+def _seconds_of(trial: Trial) -> float:
+    """Return the seconds of an evaluation and of choosing it."""
     return (trial.seconds or 0.0) + trial.overhead

@@ -1,8 +1,8 @@
-"""Ready-made callbacks for `maximize` and `minimize`: a progress bar, and a line of log a trial.
+"""Ready-made callbacks for `maximize` and `minimize`: a progress bar, and one log line per trial.
 
-A callback is any callable; it gets the optimiser and the trial that was just finished.  One with a method `close` is
-closed when the run ends, however that is.  Where an error ended it, one with a method `fail` is told the error before.
-What these two raise is logged and costs nothing else.
+A callback is any callable.  It is called with the optimizer and the trial that has just finished.  If it has a method
+`close`, that is called when the run ends, also by an error.  If it has a method `fail`, that is called first with the
+error that ended the run.  An error in these two methods is logged and does not affect the run.
 """
 
 from __future__ import annotations
@@ -11,19 +11,23 @@ import logging
 import math
 import sys
 
+from boca.accounting.ledger import Ledger
 from boca.domain.trial import Trial
+from boca.render import point
 from boca.study.optimizer import Optimizer
+
+_BAR_WIDTH = 30  # characters; leaves room for the words beside it in a terminal of 80 columns
 
 
 class Progress:
-    """A bar on the terminal: how much of the budget is gone, how many trials there are, and the best so far."""
+    """A bar in the terminal: the share of the budget that is spent, the number of trials, and the best value so far."""
 
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
         self._progress = Progress(
-            BarColumn(30),
+            BarColumn(_BAR_WIDTH),
             TaskProgressColumn(),
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
@@ -39,7 +43,8 @@ class Progress:
         best = optimizer.best
         found = "no result at the target yet" if best is None else f"best {best.value:.6g} (trial {best.number})"
         failed = sum(t.state == "failed" for t in history)
-        words = f"{len(history)} trials{f', {failed} failed' if failed else ''}, {found}"
+        count = f"{len(history)} trial{'' if len(history) == 1 else 's'}"
+        words = f"{count}{f', {failed} failed' if failed else ''}, {found}"
         self._progress.update(self._task, completed=min(share, 1.0), description=words)
         self._progress.refresh()
 
@@ -48,14 +53,15 @@ class Progress:
 
 
 class Log:
-    """A line a trial to a logger, at level INFO; failures at WARNING."""
+    """One line per trial to a logger, at level INFO; failures at WARNING."""
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         self._log = logging.getLogger("boca") if logger is None else logger
 
     def __call__(self, optimizer: Optimizer, trial: Trial) -> None:
-        where = f"x={trial.x!r}" + (f", z={trial.z!r}" if trial.z else "")
+        where = ", ".join(words for words in (point(trial.x), point(trial.z)) if words)
         if trial.state == "failed":
             self._log.warning("trial %d failed at %s: %s", trial.number, where, trial.reason)
         else:
-            self._log.info("trial %d: %.6g at %s, cost %.4g", trial.number, trial.value, where, trial.cost)
+            spent = Ledger(optimizer.problem, optimizer.history, optimizer.limit).spent_in_words
+            self._log.info("trial %d: %.6g at %s; spent %s", trial.number, trial.value, where, spent)

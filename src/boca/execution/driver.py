@@ -1,7 +1,7 @@
-"""The driver: it keeps the workers of one engine busy with the trials of one study until the money is gone.
+"""The driver: it keeps the workers of one engine busy with the trials of one study until the budget is spent.
 
-Only the driver touches the storage; workers get a point and return an outcome.  Its claims carry a lease, which a
-thread renews, so that trials do not stay out for ever when the driver dies: the next one takes them over.
+Only the driver touches the storage; workers get a point and return an outcome.  Its trials carry a lease, which a
+thread renews.  If the driver dies, the lease ends and the next driver takes over its trials.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from boca.accounting import cost as cost_models
 from boca.domain.errors import InvalidTrial, StorageFailed
 from boca.domain.trial import Trial
 from boca.execution.executors import Engine, Outcome
-from boca.execution.executors.base import checked
+from boca.execution.executors.base import checked_timeout
 from boca.study.optimizer import Optimizer
 from boca.study.storage import Lease
 
 Timeout: TypeAlias = float | Callable[[float], float]
-"""Seconds after which an evaluation has failed, or a function from its expected cost to them.
+"""Seconds after which an evaluation has failed, or a function from its expected cost to seconds.
 
-Where cost is measured, it is expected in seconds, and a function is not asked before there is a result to learn from.
+If cost is measured, the expected cost is in seconds, and the function is first called after the first result.
 """
 
-_RENEWAL = 10.0  # seconds between two renewals of the leases, and between two looks for dead drivers
-_LOOK = 1.0  # seconds between two looks at what other drivers do
+_RENEWAL_SECONDS = 10.0  # between two renewals of the leases, which last a minute, and two searches for dead drivers
+_POLL_SECONDS = 1.0  # between two checks of what other drivers do
 
 log = logging.getLogger("boca")
 
@@ -49,27 +49,35 @@ class Driver:
         timeout: Timeout | None = None,
         max_retries: int = 2,
     ) -> None:
-        """Drive with this engine; `after` sees every finished trial, what made it fail, and says whether to stop."""
+        """Drive a study with an engine.
+
+        Args:
+            optimizer: The study.
+            engine: What evaluates the trials.
+            after: Called with each finished trial and the exception that made it fail; returns whether to stop.
+            timeout: Seconds after which an evaluation has failed, or a function from its expected cost to seconds.
+            max_retries: How often an evaluation is tried again after its process died.
+        """
         self._optimizer = optimizer
         self._engine = engine
         self._after = after
         self._timeout = timeout
         self._max_retries = max_retries
         self._lease = Lease()
-        self._out: dict[Future[Outcome], Trial] = {}
-        self._waiting: list[Trial] = []
+        self._running: dict[Future[Outcome], Trial] = {}
+        self._to_run: list[Trial] = []  # trials taken over, or to be tried again: they come before new ones
         self._is_stopping = False
         self.was_interrupted = False
 
     def run(self) -> None:
-        """Return when nothing affordable is left and nothing is running, or when it is to stop and nothing runs.
+        """Return when no trial is running, and none is affordable or the run is to stop.
 
-        The first Ctrl-C stops asking; the second raises KeyboardInterrupt, and what runs is killed and left to whoever
-        drives the study next.
+        The first Ctrl-C stops asking for trials.  The second raises KeyboardInterrupt; running trials are killed and
+        left to the next run.
         """
         storage = self._optimizer.storage
         try:
-            with self._renewing(), self._listening():
+            with self._leases_renewed(), self._interrupts_handled():
                 self._run()
             self._engine.close()
         except SystemExit:
@@ -82,92 +90,99 @@ class Driver:
             raise
 
     def stop(self) -> None:
-        """Ask for nothing more."""
+        """Ask for no more trials."""
         self._is_stopping = True
 
     def _run(self) -> None:
-        looked = -_RENEWAL
+        last_search = -_RENEWAL_SECONDS
         while True:
-            free = self._engine.slots - len(self._out) - len(self._waiting)
-            if free > 0 and time.monotonic() - looked >= _RENEWAL and not self._is_stopping:
-                for trial in self._optimizer.running:  # before it is taken over, which uses up an attempt
-                    self._limit(trial)
-                taken = self._optimizer.take_over(self._lease, max_retries=self._max_retries, limit=free)
-                self._waiting += taken
-                looked = time.monotonic() if len(taken) < free else -_RENEWAL  # there may be more
+            free = self._engine.slots - len(self._running) - len(self._to_run)
+            if free > 0 and time.monotonic() - last_search >= _RENEWAL_SECONDS and not self._is_stopping:
+                is_all = self._take_over(free)
+                last_search = time.monotonic() if is_all else -_RENEWAL_SECONDS
             self._fill()
-            if self._out:
-                done, _ = wait(self._out, timeout=_LOOK, return_when=FIRST_COMPLETED)
-                self._settle({future: trial for future, trial in self._out.items() if future in done})
+            if self._running:
+                done, _ = wait(self._running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+                self._finish({future: trial for future, trial in self._running.items() if future in done})
             elif self._is_stopping or not self._optimizer.storage.is_held_by_others(self._lease):
-                self._optimizer.storage.release(self._lease)  # of trials that wait to be tried again
+                self._optimizer.storage.release(self._lease)  # trials to be tried again, if the run is to stop
                 return
-            else:  # the end of their trials may leave money, and their death may leave work
-                time.sleep(_LOOK)
-                looked = -_RENEWAL
+            else:  # the trials of other drivers may leave budget when they end, and work if their driver dies
+                time.sleep(_POLL_SECONDS)
+                last_search = -_RENEWAL_SECONDS
+
+    def _take_over(self, free: int) -> bool:
+        """Take over the trials of dead drivers, one per free worker; return whether that was all of them."""
+        for trial in self._optimizer.running:  # a timeout that raises must do so before an attempt is used up
+            self._timeout_of(trial)
+        taken = self._optimizer.take_over(self._lease, max_retries=self._max_retries, limit=free)
+        self._to_run += taken
+        return len(taken) < free
 
     def _fill(self) -> None:
-        """Give every free worker a trial at once."""
-        while len(self._out) < self._engine.slots and not self._is_stopping:
+        """Give every free worker a trial."""
+        while len(self._running) < self._engine.slots and not self._is_stopping:
             ask = self._optimizer.ask
-            trial = self._waiting.pop(0) if self._waiting else ask(lease=self._lease, check=self._limit)
+            trial = self._to_run.pop(0) if self._to_run else ask(lease=self._lease, check=self._timeout_of)
             if trial is None:
                 return
-            self._out[self._engine.submit(dict(trial.x), dict(trial.z), timeout=self._limit(trial))] = trial
+            timeout = self._timeout_of(trial)
+            self._running[self._engine.submit(dict(trial.x), dict(trial.z), timeout=timeout)] = trial
 
-    def _limit(self, trial: Trial) -> float | None:
-        """Return the seconds that a trial may take; an error here must come before it is claimed.
+    def _timeout_of(self, trial: Trial) -> float | None:
+        """Return the timeout of a trial in seconds; an error here must come before the trial is claimed.
 
-        What it is expected to cost is asked now: before the first result a trial has a share of the target for it.
+        A learned cost is the one expected now: `trial.cost` may be a share of the target, from before the first result.
         """
         if not callable(self._timeout):
-            return checked(self._timeout)
+            return checked_timeout(self._timeout)
         problem = self._optimizer.problem
         costs = cost_models.costs(problem, self._optimizer.storage.read().history)
         is_known = problem.has_declared_cost or isinstance(costs, cost_models.Learned)
-        return checked(self._timeout(costs.of(trial.z))) if is_known else None
+        return checked_timeout(self._timeout(costs.of(trial.z))) if is_known else None
 
-    def _settle(self, done: dict[Future[Outcome], Trial]) -> None:
-        """Store what came of trials, then say so: what hears of one may end the run, and all of them are paid for."""
+    def _finish(self, done: dict[Future[Outcome], Trial]) -> None:
+        """Store all outcomes before the first callback is called, since a callback may end the run."""
         stored = []
         for future, trial in done.items():
-            del self._out[future]
-            finished = self._stored(trial, future.result())
+            del self._running[future]
+            finished = self._store(trial, future.result())
             if finished is not None:
                 stored.append((finished, future.result().exception))
         for finished, exception in stored:
             if self._after(finished, exception):
                 self._is_stopping = True
 
-    def _stored(self, trial: Trial, outcome: Outcome) -> Trial | None:
-        """Store what came of a trial and return it; None where its worker died and it is tried again."""
+    def _store(self, trial: Trial, outcome: Outcome) -> Trial | None:
+        """Store the outcome of a trial and return the trial; None if it has none, or is to be tried again."""
         try:
             if outcome.died and trial.attempt < self._max_retries:
-                log.warning("Trial %d is tried again: %s", trial.number, outcome.error)
-                spent = replace(trial, overhead=trial.overhead + outcome.seconds)
-                self._waiting.append(self._optimizer.storage.retry(spent, self._lease))
+                retry = f"retry {trial.attempt + 1} of {self._max_retries}"
+                log.warning("Trial %d is tried again (%s): %s", trial.number, retry, outcome.error)
+                died = replace(trial, overhead=trial.overhead + outcome.seconds)
+                self._to_run.append(self._optimizer.storage.retry(died, self._lease))
                 return None
             if outcome.value is not None:
                 output = outcome.output or None
                 return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output)
-            reason, _, story = (outcome.error or "There was no result.").partition("\n")
-            output = "\n".join(part for part in (outcome.output, story) if part) or None
+            reason, _, traceback = (outcome.error or "The evaluation has no result.").partition("\n")
+            output = "\n".join(part for part in (outcome.output, traceback) if part) or None
             return self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output)
-        except InvalidTrial as error:  # somebody took this driver for dead: the trial is theirs now
+        except InvalidTrial as error:  # another driver took this one for dead and has the trial now
             log.warning("The result of trial %d is dropped: %s", trial.number, error)
             return None
 
     @contextmanager
-    def _renewing(self) -> Iterator[None]:
-        """Keep the leases alive in a thread, whatever the driver is busy with."""
+    def _leases_renewed(self) -> Iterator[None]:
+        """Renew the leases in a thread, also while a strategy or a callback runs."""
         over = threading.Event()
 
         def renew() -> None:
-            while not over.wait(_RENEWAL):
+            while not over.wait(_RENEWAL_SECONDS):
                 try:
                     self._optimizer.storage.renew(self._lease)
-                except StorageFailed as error:  # the driver itself will meet it, or it is gone by the next time
-                    log.warning("The leases were not renewed: %s", error)
+                except StorageFailed as error:  # the driver will see it too, unless it is gone by the next renewal
+                    log.warning("The leases of the running trials were not renewed: %s", error)
 
         thread = threading.Thread(target=renew, name="boca leases", daemon=True)
         thread.start()
@@ -175,11 +190,11 @@ class Driver:
             yield
         finally:
             over.set()
-            thread.join(timeout=_LOOK)  # it may be waiting for a server that is down
+            thread.join(timeout=_POLL_SECONDS)  # it may be waiting for a server that is down
 
     @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Take the first Ctrl-C as a wish, in the main thread, where signals are heard."""
+    def _interrupts_handled(self) -> Iterator[None]:
+        """Let the first Ctrl-C stop the run gently; only the main thread receives signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -188,7 +203,7 @@ class Driver:
             if self.was_interrupted:
                 raise KeyboardInterrupt
             self.was_interrupted = self._is_stopping = True
-            log.warning("Stopping after what runs. Ctrl-C again stops at once.")
+            log.warning("Stopping after the running trials. Press Ctrl-C again to stop at once.")
 
         before = signal.signal(signal.SIGINT, on_interrupt)
         try:

@@ -1,4 +1,4 @@
-"""Run an objective to the end of its budget: `maximize` and `minimize`."""
+"""Run an objective until its budget is spent: `maximize` and `minimize`."""
 
 from __future__ import annotations
 
@@ -6,49 +6,44 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
-from numbers import Integral
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 from boca.domain.budget import Limit
-from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed, RunStopped, one_of
+from boca.domain.errors import BocaError, InvalidInput, RunStopped
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Point, Space
-from boca.domain.trial import History, Trial
+from boca.domain.trial import History
 from boca.execution.driver import Driver, Timeout
-from boca.execution.executors import engine, refuse_wrong_timeout
+from boca.execution.executors import engine
+from boca.execution.options import Callback, OnError, RunOptions, StudyOptions
+from boca.execution.watchdog import Watchdog
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
 from boca.study.recommendation import Recommendation
-
-OnError: TypeAlias = Literal["fail", "raise"]
-Callback: TypeAlias = Callable[[Optimizer, Trial], object]
-"""Called with the optimiser and the trial that was finished; `boca.callbacks` says what else it may have."""
-
-HOPELESS = 5  # trials that are finished, and none of them complete
 
 log = logging.getLogger("boca")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was found and what it cost."""
+    """What a run found, and what it cost."""
 
     x: Point | None
-    """The best point observed at the target; None if nothing was."""
+    """The best point observed at the target; None if nothing was observed there."""
     value: float | None
-    """What was observed there."""
+    """The value observed there."""
     recommendation: Recommendation | None
-    """The point to use: by the model, with its uncertainty."""
+    """The point to use, according to the model, with its uncertainty."""
     history: History
     spent: float
-    """In cost units; in seconds for a budget in seconds."""
+    """In cost units; in seconds if the budget is in seconds."""
     warnings: tuple[str, ...]
     interrupted: bool = False
-    """Whether Ctrl-C ended the run before its end."""
+    """Whether Ctrl-C ended the run."""
 
     @property
     def study(self) -> Optimizer | None:
-        """The study itself, from which pictures and a report are made; None for a result that was pickled."""
+        """The study itself, for plots and reports; None if the result was unpickled."""
         return self.__dict__.get("_study")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -80,36 +75,42 @@ def maximize(
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
 ) -> Result:
-    """Maximise objective(x, z) at z = target within a budget; without fidelities, objective(x).
+    """Maximize objective(x, z) at z = target within a budget; without fidelities, objective(x).
 
-    A trial whose objective raises or returns something that is not a finite number fails, is charged, and the run
-    goes on; with `on_error="raise"` it ends there.  `stop` sees the history after every trial, and before the first
-    where a study goes on that has results, and ends the run when it returns true; `callbacks` are called with the
-    optimiser and the trial.
+    A trial fails if the objective raises, or returns anything but a finite number.  It is charged, and the run
+    continues.  Ctrl-C stops the run after the running trials; a second Ctrl-C stops it at once.
 
-    `storage` and `name` keep the study in a database and go on with one that is there: see `Optimizer`.  `executor`
-    says where trials are evaluated: None, here; a number, in so many processes; or an executor of
-    `concurrent.futures`, a Dask client, or the module `ray`.  `timeout`, in seconds or as a function of the expected
-    cost, ends an evaluation that hangs; one whose process dies is tried again `max_retries` times.
-
-    Ctrl-C stops after what is running; a second one stops at once.
+    Args:
+        objective: A function of x and z, which are dicts by name; of x alone without fidelities.
+        space: The parameters to search.
+        fidelity: The fidelities, which make an evaluation cheaper; None if there are none.
+        budget: What the run may spend: `boca.targets(30)`, `boca.seconds(600)`, or a number in cost units.  None needs
+            `stop`.
+        cost: The cost of an evaluation as a function of z, in any unit; None measures it in seconds and learns it.
+        target: The fidelities that count, by name; a name left out has its upper bound.
+        strategy: How points are chosen; `boca.Boca()` by default.
+        seed: The seed of all random choices; None draws one, or uses that of the stored study.
+        stop: A function of the history, called after every trial; the run ends if it returns true.  If a resumed study
+            has results, it is called before the first trial too.
+        storage: The URL of a database, such as `sqlite:///study.db`; None keeps the study in memory.
+        name: The name of the study in the storage; if it exists there, the run resumes it.
+        allow_change: Whether a resumed study may have a larger budget, or new strategy fields of this version.
+        executor: Where trials are evaluated: None for this process, a number of worker processes, an executor of
+            `concurrent.futures`, a Dask client, or the module `ray`.
+        timeout: Seconds after which an evaluation has failed, or a function from its expected cost to seconds.
+        max_retries: How often an evaluation is tried again after its process died.
+        on_error: Whether a failed trial lets the run continue ("fail"), or ends it with `ObjectiveFailed` ("raise").
+        callbacks: A function of the optimizer and the trial that has just finished, or a list of them; see
+            `boca.callbacks`.
     """
-    return drive(
-        objective,
-        Problem(space, fidelity, cost=cost, target=target, direction="maximize"),
-        budget=budget,
-        strategy=strategy,
-        seed=seed,
-        stop=stop,
-        storage=storage,
-        name=name,
-        allow_change=allow_change,
-        executor=executor,
-        timeout=timeout,
-        max_retries=max_retries,
-        on_error=on_error,
-        callbacks=callbacks,
+    problem = Problem(space, fidelity, cost=cost, target=target, direction="maximize")
+    study = StudyOptions(
+        budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )
+    options = RunOptions(
+        executor=executor, timeout=timeout, max_retries=max_retries, on_error=on_error, stop=stop, callbacks=callbacks
+    )
+    return drive(objective, problem, study, options)
 
 
 def minimize(
@@ -132,199 +133,124 @@ def minimize(
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
 ) -> Result:
-    """Minimise objective(x, z) at z = target within a budget; see `maximize`."""
-    return drive(
-        objective,
-        Problem(space, fidelity, cost=cost, target=target, direction="minimize"),
-        budget=budget,
-        strategy=strategy,
-        seed=seed,
-        stop=stop,
-        storage=storage,
-        name=name,
-        allow_change=allow_change,
-        executor=executor,
-        timeout=timeout,
-        max_retries=max_retries,
-        on_error=on_error,
-        callbacks=callbacks,
+    """Minimize objective(x, z) at z = target within a budget; without fidelities, objective(x).
+
+    The arguments are those of `maximize`.
+
+    Args:
+        objective: A function of x and z; of x alone without fidelities.
+        space: The parameters to search.
+        fidelity: The fidelities, which make an evaluation cheaper.
+        budget: What the run may spend.
+        cost: The cost of an evaluation as a function of z; None measures it.
+        target: The fidelities that count; a name left out has its upper bound.
+        strategy: How points are chosen.
+        seed: The seed of all random choices.
+        stop: A function of the history; the run ends if it returns true.
+        storage: The URL of a database; None keeps the study in memory.
+        name: The name of the study in the storage.
+        allow_change: Whether a resumed study may have a larger budget, or new strategy fields.
+        executor: Where trials are evaluated.
+        timeout: Seconds after which an evaluation has failed, or a function from its expected cost to seconds.
+        max_retries: How often an evaluation is tried again after its process died.
+        on_error: Whether a failed trial lets the run continue ("fail"), or ends it ("raise").
+        callbacks: A function of the optimizer and the trial that has just finished, or a list of them.
+    """
+    problem = Problem(space, fidelity, cost=cost, target=target, direction="minimize")
+    study = StudyOptions(
+        budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )
+    options = RunOptions(
+        executor=executor, timeout=timeout, max_retries=max_retries, on_error=on_error, stop=stop, callbacks=callbacks
+    )
+    return drive(objective, problem, study, options)
 
 
 def drive(
-    objective: Callable[..., float],
-    problem: Problem,
-    *,
-    budget: Limit | float | None,
-    strategy: Strategy | None,
-    seed: int | None,
-    stop: Callable[[History], bool] | None,
-    storage: str | None,
-    name: str,
-    allow_change: bool,
-    executor: object,
-    timeout: Timeout | None,
-    max_retries: int,
-    on_error: OnError,
-    callbacks: Callback | Sequence[Callback],
+    objective: Callable[..., float], problem: Problem, study: StudyOptions, options: RunOptions | None = None
 ) -> Result:
-    """Run a problem to the end of its budget; see `maximize`."""
+    """Run a problem until its budget is spent; see `maximize`."""
+    options = RunOptions() if options is None else options
     if not callable(objective):
         raise InvalidInput(f"objective must be a function of x and z; got {objective!r}.")
-    if budget is None and stop is None:
-        raise InvalidInput("A run needs an end: give budget=boca.targets(30), or stop=, or both.")
-    one_of(on_error, get_args(OnError), "on_error")
-    if isinstance(max_retries, bool) or not isinstance(max_retries, Integral) or max_retries < 0:
-        raise InvalidInput(f"max_retries must be a whole number, 0 or more; got {max_retries!r}.")
-    if stop is not None and not callable(stop):
-        raise InvalidInput(f"stop must be a function of the history, or None; got {stop!r}.")
-    refuse_wrong_timeout(timeout, executor)
-    heard = _checked(callbacks)
-    workers = engine(executor, objective, takes_fidelity=bool(problem.fidelity))
+    if study.budget is None and options.stop is None:
+        raise InvalidInput("A run needs an end; got neither budget nor stop. Give budget=boca.targets(30), or stop=.")
+    workers = engine(options.executor, objective, takes_fidelity=bool(problem.fidelity))
     try:
-        optimizer = Optimizer(
-            problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
-        )
+        optimizer = study.open(problem)
     except BaseException:
         workers.close(now=True)
         raise
-    judge = _Watchdog(optimizer, heard, stop, raises=on_error == "raise")
+    callbacks = options.callback_list
+    raises = options.on_error == "raise"
+    watchdog = Watchdog(optimizer, callbacks, options.stop, raises=raises, result=lambda: result(optimizer))
     with closing(optimizer.storage):
         try:
-            driver = Driver(optimizer, workers, after=judge, timeout=timeout, max_retries=int(max_retries))
-            found = _driven(optimizer, driver, judge)
+            driver = Driver(
+                optimizer, workers, after=watchdog, timeout=options.timeout, max_retries=options.max_retries
+            )
+            found = _run_to_the_end(optimizer, driver, watchdog)
         except BaseException as error:
-            for sentence in _dismiss(heard, error):
+            for sentence in _close_callbacks(callbacks, error):
                 error.add_note(sentence)
             raise
-        return _with_warnings(found, _dismiss(heard))
+        return _with_warnings(found, _close_callbacks(callbacks))
 
 
-def _checked(callbacks: object) -> list[Callback]:
-    """Return the callbacks as a list, or refuse what cannot be called with an optimiser and a trial."""
-    found: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) and not callable(callbacks) else [callbacks]
-    for callback in found:
-        if not callable(callback) or isinstance(callback, type):
-            raise InvalidInput(
-                "callbacks must be a function of the optimiser and the trial, an object that can be called so, such as "
-                f"boca.callbacks.Log(), or a list of them; got {callback!r}."
-            )
-    return found
-
-
-def _driven(optimizer: Optimizer, driver: Driver, judge: _Watchdog) -> Result:
-    """Run to the end, whatever that is, and return what was found."""
+def _run_to_the_end(optimizer: Optimizer, driver: Driver, watchdog: Watchdog) -> Result:
+    """Run until the budget is spent, `stop` says so, Ctrl-C or an error; return what was found."""
     try:
-        if judge.has_enough():
-            log.info("Nothing is run: stop returned true for the results that are there.")
+        if watchdog.has_enough():
+            log.info("No trial is run: stop returned true for the results that the study has.")
             driver.stop()
         driver.run()
     except KeyboardInterrupt:
         if not optimizer.history.complete:
             raise
-        # what was paid for is worth more than a traceback
-        return result(
-            optimizer, "The run was interrupted; a trial that was running then has no result.", interrupted=True
-        )
+        # results that were paid for are worth more than a traceback
+        warning = "The run was interrupted: the trials that were running have no result."
+        return result(optimizer, warning, interrupted=True)
     except RunStopped:
         raise
     except Exception as unexpected:
-        message = f"The run ended after {len(optimizer.history)} trials with {unexpected!r}; see .result for the rest."
+        message = (
+            f"The run stopped after {_trials(len(optimizer.history))} with {unexpected!r}. "
+            "The .result of this error has everything found so far."
+        )
         raise RunStopped(message, result(optimizer)) from unexpected
     if driver.was_interrupted:
-        return result(
-            optimizer, "The run was interrupted: it stopped asking, and waited for what was running.", interrupted=True
-        )
-    judge.give_up_if_hopeless(at_least=1)
+        warning = "The run was interrupted: it finished the running trials and started no others."
+        return result(optimizer, warning, interrupted=True)
+    watchdog.raise_if_all_failed(at_least=1)
     return result(optimizer)
 
 
-def _dismiss(callbacks: Iterable[Callback], error: BaseException | None = None) -> list[str]:
-    """Tell every callback that the run is over, and of the error if one ended it; return what went wrong with that."""
+def _trials(count: int) -> str:
+    return f"{count} trial{'' if count == 1 else 's'}"
+
+
+def _close_callbacks(callbacks: Iterable[Callback], error: BaseException | None = None) -> list[str]:
+    """Tell every callback that the run has ended, and the error if one ended it; return what failed in doing so."""
     wrong = []
     for callback in callbacks:
-        for name, told in [*([] if error is None else [("fail", (error,))]), ("close", ())]:
+        for name, given in [*([] if error is None else [("fail", (error,))]), ("close", ())]:
             try:
-                getattr(callback, name, lambda *_: None)(*told)
-            except Exception as its_own:  # neither the result nor the other callbacks are to pay for it
-                wrong.append(f"The callback {callback!r} raised {its_own!r} in {name}, when the run was over.")
+                getattr(callback, name, lambda *_: None)(*given)
+            except Exception as failure:  # it must cost neither the result nor the other callbacks
+                wrong.append(f"{name}() of the callback {callback!r} raised {failure!r} at the end of the run.")
                 log.warning("%s", wrong[-1])
     return wrong
-
-
-class _Watchdog:
-    """What happens after a trial: the user hears of it, and the run goes on or not."""
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        callbacks: Sequence[Callback],
-        stop: Callable[[History], bool] | None,
-        *,
-        raises: bool,
-    ) -> None:
-        self._optimizer = optimizer
-        self._callbacks = callbacks
-        self._stop = stop
-        self._raises = raises
-        self._error: BaseException | None = None
-        self._has_heard = False  # of a trial
-        self._has_enough = False  # before the first one
-
-    def has_enough(self) -> bool:
-        """Return whether to stop before the first trial, where a study goes on that has results."""
-        history = self._optimizer.history
-        self._has_enough = self._stop is not None and bool(history.finished) and bool(self._stop(history))
-        return self._has_enough
-
-    def __call__(self, trial: Trial, error: BaseException | None) -> bool:
-        """Return whether to stop."""
-        self._error = error
-        self._has_heard = True
-        for callback in self._callbacks:
-            callback(self._optimizer, trial)
-        if self._raises and trial.state == "failed":
-            raise ObjectiveFailed(_words("failed", trial), result(self._optimizer)) from error
-        self.give_up_if_hopeless(at_least=HOPELESS)
-        return self._stop is not None and bool(self._stop(self._optimizer.history))
-
-    def give_up_if_hopeless(self, *, at_least: int) -> None:
-        """Raise if so many trials all failed."""
-        failed = hopeless(self._optimizer.storage.read().history, at_least=at_least)
-        if failed:
-            what = f"failed on every one of {len(failed)} trials, the last time"
-            words = _words(what, failed[-1])
-            if not self._has_heard:
-                why = "stop returned true for them" if self._has_enough else "the budget does not buy another trial"
-                words += (
-                    f" Nothing was run this time, as {why}. If the objective is mended, give a wider budget with "
-                    "allow_change=True, or another name."
-                )
-            raise ObjectiveFailed(words, result(self._optimizer)) from self._error
-
-
-def hopeless(history: History, *, at_least: int) -> tuple[Trial, ...]:
-    """Return the failed trials if they are so many and none is complete, whatever is still out; else none.
-
-    Then the objective, not the point, is to blame.
-    """
-    failed = history.finished
-    return failed if len(failed) >= at_least and not history.complete else ()
-
-
-def _words(what: str, trial: Trial) -> str:
-    return f"The objective {what} at x={trial.x!r}, z={trial.z!r} with: {trial.reason}"
 
 
 def result(optimizer: Optimizer, *warnings: str, interrupted: bool = False) -> Result:
     """Return what a study has found so far."""
     history, best = optimizer.history, optimizer.best
-    optimizer.storage.load_reasons()  # with the result they outlive the storage
+    optimizer.storage.load_reasons()  # the result may outlive the storage
     try:
         recommendation = optimizer.recommend()
     except Exception as error:  # a recommendation that fails must not cost the results
-        words = str(error) if isinstance(error, BocaError) else repr(error)
-        recommendation, warnings = None, (*warnings, f"There is no recommendation: {words}")
+        message = str(error) if isinstance(error, BocaError) else repr(error)
+        recommendation, warnings = None, (*warnings, f"There is no recommendation: {message}")
     found = Result(
         x=None if best is None else dict(best.x),
         value=None if best is None else best.value,
@@ -334,7 +260,7 @@ def result(optimizer: Optimizer, *warnings: str, interrupted: bool = False) -> R
         warnings=(*warnings, *optimizer.warnings),
         interrupted=interrupted,
     )
-    found.__dict__["_study"] = optimizer  # no field: it is neither printed, compared nor copied
+    found.__dict__["_study"] = optimizer  # not a field: it is neither printed, compared nor pickled
     return found
 
 

@@ -22,7 +22,8 @@ from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
 from boca.domain.trial import History
-from boca.execution.run import HOPELESS, hopeless, result
+from boca.execution.run import result
+from boca.execution.watchdog import GIVE_UP_AFTER_FAILURES, all_failed
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
 
@@ -138,7 +139,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
             score = trials.run(trial.x, trial.z)
             if score.value is None:
                 optimizer.fail(trial, score.reason, seconds=score.seconds, output=score.story)
-                _give_up_if_hopeless(optimizer, at_least=HOPELESS)
+                _give_up_if_hopeless(optimizer, at_least=GIVE_UP_AFTER_FAILURES)
             else:
                 optimizer.tell(trial, score.value, seconds=score.seconds)
         _give_up_if_hopeless(optimizer, at_least=1)
@@ -203,7 +204,7 @@ def _refuse_too_little(limit: Limit, problem: Problem) -> None:
 
 def _give_up_if_hopeless(optimizer: Optimizer, *, at_least: int) -> None:
     """Raise if so many trials all failed: then the estimator or the data, not the point, is to blame."""
-    failed = hopeless(optimizer.history, at_least=at_least)
+    failed = all_failed(optimizer.history, at_least=at_least)
     if failed:
         last = failed[-1]
         raise FitsFailed(

@@ -1,4 +1,4 @@
-"""Studies as files, for the command `boca run`: TOML in, everything that a run needs out."""
+"""Studies as files, for the command `boca run`: from TOML to everything that a run needs."""
 
 from boca.studyfile.file import STRATEGIES, Powers, StudyFile, load
 

@@ -12,7 +12,7 @@
     N = { type = "int", low = 100, high = 1000 }
     T = { type = "int", low = 5, high = 50, target = 50 }
 
-Whatever is wrong with it is said when it is loaded, by the name of the key: nothing has been paid for by then.
+A mistake is an error when the file is loaded, before anything is spent, and names the key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any, Literal, cast, get_args
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import CostFunction, Direction, Problem
-from boca.domain.space import Choice, Float, Int, Parameter, Point, Space, finite_number, whole_number
+from boca.domain.space import Parameter, Point, Space, finite_number, parameter_of, whole_number
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
@@ -46,33 +46,33 @@ STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
 }
 
 _UNITS = ("targets", "seconds", "cost")
-_LARGEST_SEED = 2**63 - 1  # what a database can hold
+_LARGEST_SEED = 2**63 - 1  # the largest integer of a database
 
 
 @dataclass(frozen=True)
 class StudyFile:
-    """What a file says, and the defaults for what it does not say."""
+    """What a file says, with defaults for what it leaves out."""
 
     name: str
-    """By default that of the file, without its ending."""
+    """By default the name of the file without its suffix."""
     problem: Problem
     budget: Limit
     strategy: Strategy | None
-    """None stands for the default of the library."""
+    """None is the default of the library."""
     seed: int | None
-    """None: one is drawn when the study is made."""
+    """None draws one when the study is created."""
     workers: int
     """How many evaluations may run at once; 1 by default."""
     storage: str
-    """A URL; by default that of NAME.db beside the file."""
+    """A URL; by default the file NAME.db beside the study file."""
     objective: Callable[..., float]
-    """A function of x and z, or of x alone where there are no fidelities."""
+    """A function of x and z, or of x alone without fidelities."""
     timeout: float | None
-    """Seconds after which an evaluation has failed; None: never."""
+    """Seconds after which an evaluation has failed; None for no limit."""
     max_retries: int
-    """How often an evaluation whose process died is tried again; 2 by default."""
+    """How often an evaluation is tried again after its process died; 2 by default."""
     folder: Path
-    """Where the file lies."""
+    """The folder of the file."""
 
 
 _KEYS = (
@@ -104,10 +104,10 @@ class Powers:
 
 
 def load(path: str | os.PathLike[str]) -> StudyFile:
-    """Read a study from a file, import what it names, and refuse what cannot be meant.
+    """Read a study from a file, check it, and import what it names.
 
-    Of two files whose folders have modules of the same names, run one before the other is loaded: a process of its own
-    would look for the modules of the first and find those of the second.
+    If the folders of two files have modules of the same name, run the first study before the second is loaded: worker
+    processes of the first would import the modules of the second.
     """
     try:
         return _study(_read(Path(path)), Path(os.path.abspath(path)))
@@ -117,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> StudyFile:
 
 def _read(file: Path) -> Table:
     try:
-        text = file.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
+        text = file.read_bytes().decode("utf-8-sig")  # some editors begin a file with a byte order mark
         return tomllib.loads(text)
     except OSError as error:
         raise InvalidInput(f"The file cannot be read: {error.strerror}.") from error
@@ -132,7 +132,7 @@ def _read(file: Path) -> Table:
 
 
 def _study(document: Table, file: Path) -> StudyFile:
-    """Check everything that needs no code of the user's first, then import that."""
+    """Check everything that needs no import first, then import the user's code."""
     only(document, _KEYS, "A study")
     folder = str(file.parent)
     name = _string(document.get("name", file.stem), "name")
@@ -189,7 +189,7 @@ def _positive(value: object, what: str) -> float:
 
 
 def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, Point]:
-    """Return a space, and the values at which its parameters are aimed: only a fidelity has one."""
+    """Return a space, and the targets of its parameters, which only fidelities have."""
     table = _table(document.get(part, {}), part, '{ C = { type = "float", low = 0.1, high = 10 } }')
     if part == "space" and not table:
         raise InvalidInput("A study must have a table [space] with at least one parameter; got none.")
@@ -198,49 +198,49 @@ def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, 
         what = f"{part}.{name}"
         if name in _KEYS and not isinstance(value, dict):
             raise InvalidInput(
-                f"{what} must be a table; the study's own {name!r} belongs above [{part}]; got {value!r}."
+                f"{what} must be a table; got {value!r}. The key {name!r} of the study belongs above [{part}]."
             )
         keys = _table(value, what, '{ type = "float", low = 0.1, high = 10 }')
         parameter = parameters[name] = _parameter(keys, what, is_fidelity=part == "fidelity")
         if "target" in keys:
             target[name] = parameter.validate(keys["target"], f"{what}.target")
-        elif part == "fidelity" and isinstance(parameter, Choice):
-            options = list(parameter.choices)
-            raise InvalidInput(f"{what}.target must be given, as a choice has no upper bound: one of {options}.")
+        elif part == "fidelity" and not parameter.is_ordered:
+            options = list(parameter.options)
+            raise InvalidInput(f"{what}.target is missing, and a choice has no upper bound. Give one of {options}.")
     return Space(parameters), target
 
 
 def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
     if "type" not in table:
-        raise InvalidInput(f"{what}.type must be given: 'float', 'int' or 'choice'; got {table!r}.")
+        raise InvalidInput(f"{what}.type is missing; got {table!r}. Give 'float', 'int' or 'choice'.")
     kind = table["type"]
     one_of(kind, ("float", "int", "choice"), f"{what}.type")
     if "target" in table and not is_fidelity:
-        raise InvalidInput(f"{what} must have no target, only a fidelity has one; got {table['target']!r}.")
+        raise InvalidInput(
+            f"{what} is not a fidelity and has no target; got target = {table['target']!r}. Leave it out."
+        )
     needed = ["choices"] if kind == "choice" else ["low", "high"]
     optional = [*([] if kind == "choice" else ["log"]), *(["target"] if is_fidelity else [])]
     only(table, ["type", *needed, *optional], what)
     for key in needed:
         if key not in table:
-            raise InvalidInput(f"{what}.{key} must be given; got {table!r}.")
+            raise InvalidInput(f"{what}.{key} is missing; got {table!r}.")
     try:
-        if kind == "choice":
-            return Choice(table["choices"])
         if not isinstance(table.get("log", False), bool):
             raise InvalidInput(f"log must be true or false; got {table['log']!r}.")
-        return (Float if kind == "float" else Int)(table["low"], table["high"], log=table.get("log", False))
+        return parameter_of({"log": False, **table})
     except InvalidInput as error:
         raise InvalidInput(f"{what}: {error}") from error
 
 
 def _cost(given: object, fidelity: Space, folder: str) -> CostFunction | None:
-    """Return the cost function; None has it measured, and without fidelities makes every query cost one unit."""
+    """Return the cost function; None measures it, and without fidelities every query costs one unit."""
     if given is None:
         return None
     if given == "measured":
         if not fidelity:
             raise InvalidInput(
-                "cost may be 'measured' only where there is a [fidelity]; leave it out: a query costs 1."
+                "cost = 'measured' needs a [fidelity]. Leave it out: without fidelities every query costs 1."
             )
         return None
     if isinstance(given, dict):
@@ -252,12 +252,12 @@ def _cost(given: object, fidelity: Space, folder: str) -> CostFunction | None:
         )
     function = imported(given, "cost", folder)
     if not callable(function):
-        raise InvalidInput(f"cost = {given!r} must lead to a function of z; got {function!r}.")
+        raise InvalidInput(f"cost = {given!r} must be a function of z; got {function!r}.")
     return cast(CostFunction, function)
 
 
 def _powers(given: Table, fidelity: Space) -> Powers:
-    positive = [name for name, p in fidelity.items() if not isinstance(p, Choice) and p.low > 0]
+    positive = [name for name, p in fidelity.items() if p.ends is not None and p.ends[0] > 0]
     if not given:
         raise InvalidInput("cost must have an exponent for at least one fidelity; got {}.")
     for name in given:
@@ -266,15 +266,15 @@ def _powers(given: Table, fidelity: Space) -> Powers:
             raise InvalidInput(f"cost may name the fidelities {known}; got {name!r}{nearest(name, fidelity)}.")
         if name not in positive:
             raise InvalidInput(
-                f"cost.{name} must belong to a fidelity of positive numbers, so that a power of it is a cost; "
-                f"got {fidelity[name]!r}."
+                f"cost.{name} needs a fidelity of positive numbers; got {fidelity[name]!r}. "
+                "Give a function instead, such as cost = 'objective:cost'."
             )
     return Powers(tuple((name, finite_number(exponent, f"cost.{name}")) for name, exponent in given.items()))
 
 
 def _budget(given: object) -> Limit:
     if given is None:
-        raise InvalidInput("budget must be given, such as { targets = 30 }; got none.")
+        raise InvalidInput("budget is missing. Give for instance budget = { targets = 30 }.")
     table = _table(given, "budget", "{ targets = 30 }")
     only(table, _UNITS, "budget")
     if len(table) != 1:
@@ -297,20 +297,20 @@ def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., 
         return Command(path, folder, (*problem.space, *problem.fidelity))
     objective = imported(path, "objective", folder)
     if not callable(objective):
-        raise InvalidInput(f"objective = {path!r} must lead to a function; got {objective!r}.")
+        raise InvalidInput(f"objective = {path!r} must be a function; got {objective!r}.")
     arguments = ("x", "z") if problem.fidelity else ("x",)
     try:
         inspect.signature(objective).bind(*arguments)
     except TypeError as error:
         call = f"f({', '.join(arguments)})"
         raise InvalidInput(f"objective = {path!r} must be callable as {call}; it is not: {error}.") from error
-    except ValueError:  # some functions written in C do not tell
+    except ValueError:  # some functions written in C have no signature
         pass
     return cast(Callable[..., float], objective)
 
 
 def _storage(given: object, folder: str, name: str) -> str:
-    """Return the URL of the database; one in a file is meant from the folder of the study."""
+    """Return the URL of the database; the path of a file is relative to the folder of the study."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -318,7 +318,7 @@ def _storage(given: object, folder: str, name: str) -> str:
 
     if given is None:
         if "/" in name or "\0" in name:
-            raise InvalidInput(f"storage must be given where the name cannot be that of a file; got name = {name!r}.")
+            raise InvalidInput(f"name = {name!r} cannot be the name of a file. Give storage, or another name.")
         return file_url(os.path.join(folder, f"{name}.db"))
     try:
         url = make_url(_string(given, "storage"))
@@ -327,7 +327,7 @@ def _storage(given: object, folder: str, name: str) -> str:
     if url.get_backend_name() != "sqlite":
         return str(given)
     if url.host:
-        raise InvalidInput(f"storage needs three slashes before a file, as in 'sqlite:///study.db'; got {given!r}.")
+        raise InvalidInput(f"storage needs three slashes before a file; got {given!r}. Give 'sqlite:///study.db'.")
     path = url.database or ":memory:"
     if path == ":memory:" or path.startswith("file:") or os.path.isabs(path):
         return str(given)
@@ -342,7 +342,7 @@ def _strategy(given: object, problem: Problem, folder: str) -> Strategy | None:
         return None
     settings = dict(given) if isinstance(given, dict) else {"name": given}
     if "name" not in settings:
-        raise InvalidInput(f"strategy.name must be given: one of {', '.join(STRATEGIES)}; got {given!r}.")
+        raise InvalidInput(f"strategy.name is missing; got {given!r}. Give one of {', '.join(STRATEGIES)}.")
     name = settings.pop("name")
     if isinstance(name, str) and ":" in name:
         base = imported(name, "strategy", folder)
@@ -356,7 +356,7 @@ def _strategy(given: object, problem: Problem, folder: str) -> Strategy | None:
         )
     strategy = configured(base, settings, "strategy")
     if not isinstance(strategy, Strategy) or isinstance(strategy, type):
-        raise InvalidInput(f"strategy = {name!r} must lead to an object with a method suggest; got {strategy!r}.")
+        raise InvalidInput(f"strategy = {name!r} must be an object with a method suggest; got {strategy!r}.")
     try:
         getattr(strategy, "check", lambda problem: None)(problem)
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""Import paths, `package.module:name`: what a file of the user's calls by name, looked for beside that file first."""
+"""Import paths, `package.module:name`, as a study file has them: its own folder is searched first."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 
 from boca.domain.errors import InvalidInput
 
-# Folders that were put on the path so far: two of them may each have an objective.py, and the later one is meant.
+# Folders of study files that are on the path: each may have an objective.py, and that of the latest file is meant.
 _folders: set[str] = set()
 
 
 def imported(path: str, what: str, folder: str) -> Any:
-    """Return what an import path leads to, or say which step of it leads nowhere; `what` is the key that names it.
+    """Return the object at an import path, or say which part of the path does not exist; `what` is the key of the file.
 
-    The folder stays on `sys.path`: a process that gets this path and a pickled function finds its module too.
+    The folder stays on `sys.path`, so that a worker process finds the module of a pickled function too.
     """
     module_name, _, name = path.partition(":")
     if not all(part.isidentifier() for part in [*module_name.split("."), *name.split(".")]):
@@ -35,18 +35,18 @@ def imported(path: str, what: str, folder: str) -> Any:
             found = getattr(found, part)
         except AttributeError as error:
             hint = nearest(part, dir(found))
-            raise InvalidInput(f"{what} = {path!r} leads nowhere: {module_name!r} has no {part!r}{hint}.") from error
+            raise InvalidInput(f"{what} = {path!r} does not exist: {module_name!r} has no {part!r}{hint}.") from error
     return found
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a question that names the closest of the known names, or nothing where none is close."""
+    """Return a question that suggests the known name that is most similar, or nothing if none is."""
     near = get_close_matches(name, list(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _prefer(folder: str) -> set[str]:
-    """Put a folder first on the path, forget what others had under the names of its modules, and return those."""
+    """Put a folder first on the path, unload modules of the same names from other folders, and return the names."""
     if sys.path[:1] != [folder]:
         sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
     importlib.invalidate_caches()
@@ -75,26 +75,26 @@ def _module(name: str, path: str, what: str, beside: set[str]) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             hint = nearest(name, beside)
-            raise InvalidInput(f"{what} = {path!r} leads nowhere: there is no module {error.name!r}{hint}.") from error
-        raise InvalidInput(f"{what} = {path!r} cannot be imported, with {_described(error)}.") from error
-    except (Exception, SystemExit) as error:  # a script that was not meant to be imported may do anything
-        raise InvalidInput(f"{what} = {path!r} cannot be imported, with {_described(error)}.") from error
+            raise InvalidInput(f"{what} = {path!r} does not exist: there is no module {error.name!r}{hint}.") from error
+        raise InvalidInput(f"{what} = {path!r} cannot be imported: {_described(error)}.") from error
+    except (Exception, SystemExit) as error:  # a script that was not written to be imported may raise anything
+        raise InvalidInput(f"{what} = {path!r} cannot be imported: {_described(error)}.") from error
 
 
 def _described(error: BaseException) -> str:
-    """Return an exception in one line, with the place in the user's code where it was raised."""
+    """Return an exception in one line, with the line of the user's code that raised it."""
     words = f"{type(error).__name__}: {error}".rstrip(": ")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    if isinstance(error, SyntaxError) or len(frames) < 2:  # the first frame is ours; a SyntaxError names its line
+    if isinstance(error, SyntaxError) or len(frames) < 2:  # the first frame is in boca; a SyntaxError has its own line
         return words
     return f"{words} ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})"
 
 
 def _check_origin(name: str, path: str, what: str, folder: str, beside: set[str]) -> None:
-    """Refuse a module beside the file that Python cannot see, because another one of its name is loaded already."""
+    """Refuse a module beside the file if Python has loaded another one of the same name."""
     home = _home(sys.modules[name])
     if name in beside and home != os.path.realpath(folder):
         raise InvalidInput(
-            f"{what} = {path!r} must have a module name of its own: Python has another {name!r}, "
-            f"from {home or 'within itself'}; rename {name}.py."
+            f"{what} = {path!r} names a module that Python has already loaded from another place: {name!r} from "
+            f"{home or 'Python itself'}. Rename {name}.py."
         )

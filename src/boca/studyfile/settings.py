@@ -1,4 +1,4 @@
-"""Set the fields of a dataclass from a table of a file: of a strategy, or of a part of one."""
+"""Set the fields of a dataclass, such as a strategy or a part of one, from a table of a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Table: TypeAlias = dict[str, Any]
 
 
 def only(table: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    """Refuse a key that means nothing, and name the one that may have been meant."""
+    """Refuse an unknown key, and suggest the known one that it resembles."""
     allowed = list(known)
     for key in table:
         if key not in allowed:
@@ -25,10 +25,10 @@ def only(table: Mapping[str, Any], known: Iterable[str], what: str) -> None:
 
 
 def configured(base: Any, settings: Table, what: str) -> Any:
-    """Return a dataclass, which may be a strategy or a part of one, with these fields set; a class is called."""
+    """Return a dataclass with these fields set; `base` is an instance, or a class, which is called."""
     kind = base if isinstance(base, type) else type(base)
     if settings and not is_dataclass(kind):
-        raise InvalidInput(f"{what} may have settings only where it is a dataclass; got {settings!r} for {base!r}.")
+        raise InvalidInput(f"{what} may have settings only if it is a dataclass; got {settings!r} for {base!r}.")
     known = {f.name: f for f in fields(kind) if f.init} if is_dataclass(kind) else {}
     only(settings, known, what)
     values = {
@@ -42,18 +42,18 @@ def configured(base: Any, settings: Table, what: str) -> Any:
     except InvalidInput as error:
         raise InvalidInput(f"{what}: {error}") from error
     except Exception as error:
-        raise InvalidInput(f"{what} cannot be made with {settings!r}: {type(error).__name__}: {error}.") from error
+        raise InvalidInput(f"{what} cannot be created with {settings!r}: {type(error).__name__}: {error}.") from error
 
 
 def _hint(kind: type, name: str) -> Any:
     try:
         return get_type_hints(kind)[name]
-    except Exception:  # annotations of others need not resolve
+    except Exception:  # the annotations of a strategy from outside may not resolve
         return Any
 
 
 def _setting(value: Any, hint: Any, current: Any, what: str) -> Any:
-    """Return the value of a field if it is of its type; a table sets the fields of a dataclass within."""
+    """Return the value of a field, or refuse one of a wrong type; a table sets the fields of a nested dataclass."""
     kinds = [k for k in (get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)) if k is not NoneType]
     for kind in kinds:
         if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
@@ -71,7 +71,7 @@ def _fits(value: Any, kind: Any) -> bool:
     if isinstance(value, bool) or kind is bool:
         return isinstance(value, bool) and kind is bool
     if kind is float:
-        return isinstance(value, int | float) and abs(value) <= sys.float_info.max  # neither infinite nor NaN
+        return isinstance(value, int | float) and abs(value) <= sys.float_info.max  # false for infinity and NaN
     plain = get_origin(kind) or kind
     return isinstance(plain, type) and isinstance(value, plain) and (plain is str or not isinstance(value, str))
 

@@ -1,10 +1,10 @@
-"""Run one command so that nothing of it outlives whoever asked for it; a script, started by `boca.study.command`.
+"""Run one command so that no process of it outlives its parent; a script, started by `boca.studyfile.command`.
 
-A process between the two is what it takes.  The system can tell a process that its parent has died, but not the
-processes below it, and a command is often a shell that starts the program: the supervisor is told, and ends the whole
-process group of the command.  It also ends what a command leaves behind there when it is done.
+This takes a process between the two.  The system can signal the death of a parent to its child, but not to the
+processes below, and a command is often a shell that starts the program.  The supervisor gets the signal, and kills the
+whole process group of the command.  It also kills what a command leaves running when it ends.
 
-It imports the standard library alone and starts in about 40 ms.
+It imports the standard library alone, and starts in about 40 ms.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
-_ORPHANED = signal.SIGHUP  # no other tells: a parent of many threads is still there while they die one by one
-_STOP = (signal.SIGTERM, signal.SIGINT, _ORPHANED)
-_INHERITED = (*_STOP, signal.SIGPIPE, signal.SIGXFSZ)  # what Python or we have set, and a command does not expect
+_PARENT_DIED = signal.SIGHUP  # its own signal, because getppid() is late: the threads of a parent die one by one
+_STOP = (signal.SIGTERM, signal.SIGINT, _PARENT_DIED)
+_CHANGED = (*_STOP, signal.SIGPIPE, signal.SIGXFSZ)  # by Python or here: a command expects the defaults
 
 
 def supervise(parent: int, report: int, scratch: str, arguments: list[str]) -> None:
     """Run the command and write a line to `report`: its process group, and its exit code or why it cannot run.
 
-    An exit code below zero is a signal.  If the parent dies, nobody but us can remove its folder `scratch`.
+    A negative exit code is a signal.  If the parent dies, its folder `scratch` is removed here.
     """
     child = 0
 
     def stop(number: int, frame: object) -> None:
-        for other in _STOP:  # every thread of a parent that dies sends one more: they must not break in here
+        for other in _STOP:  # each thread of a dying parent sends one more, which must not interrupt this
             signal.signal(other, signal.SIG_IGN)
         if child:
             _kill(child)
-        if number == _ORPHANED or os.getppid() != parent:
-            import shutil  # seldom needed, and half as long to import as all the rest
+        if number == _PARENT_DIED or os.getppid() != parent:
+            import shutil  # seldom needed, and its import takes half as long as all others
 
             shutil.rmtree(scratch, ignore_errors=True)
         os._exit(1)
@@ -42,15 +42,15 @@ def supervise(parent: int, report: int, scratch: str, arguments: list[str]) -> N
     os.set_inheritable(report, False)
     for number in _STOP:
         signal.signal(number, stop)
-    _follow(parent, _ORPHANED)
+    _signal_if_parent_dies(parent, _PARENT_DIED)
     this = os.getpid()
     child = os.fork()
     if child == 0:
         _become(arguments, this, report)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    _kill(child)  # before the number is free for another group
+    _kill(child)  # before `waitpid`, which frees the number for another group
     _, status = os.waitpid(child, 0)
-    with contextlib.suppress(OSError):  # whoever asked is gone
+    with contextlib.suppress(OSError):  # the parent is gone
         os.write(report, b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
@@ -59,8 +59,8 @@ def _become(arguments: list[str], parent: int, report: int) -> None:
     try:
         os.setpgid(0, 0)
         os.write(report, b"%d " % os.getpid())
-        _follow(parent, signal.SIGKILL)
-        for number in _INHERITED:
+        _signal_if_parent_dies(parent, signal.SIGKILL)
+        for number in _CHANGED:
             signal.signal(number, signal.SIG_DFL)
         os.execvp(arguments[0], arguments)
     except OSError as error:
@@ -69,16 +69,16 @@ def _become(arguments: list[str], parent: int, report: int) -> None:
         os._exit(127)
 
 
-def _follow(parent: int, number: signal.Signals) -> None:
-    """Get this signal when the parent dies, or end here if it has died already."""
-    with contextlib.suppress(OSError, AttributeError):  # Linux alone can do it
+def _signal_if_parent_dies(parent: int, number: signal.Signals) -> None:
+    """Ask the kernel for this signal when the parent dies; exit if it has died already."""
+    with contextlib.suppress(OSError, AttributeError):  # only Linux can do this
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def _kill(group: int) -> None:
-    with contextlib.suppress(OSError):  # there is nobody in it any more, or it was not made yet
+    with contextlib.suppress(OSError):  # the group is empty, or does not exist yet
         os.killpg(group, signal.SIGKILL)
 
 

@@ -33,7 +33,7 @@ def started_with(mark: str) -> list[str]:
         try:
             if process.name != str(os.getpid()) and mark.encode() in (process / "environ").read_bytes().split(b"\0"):
                 found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:  # it is gone, or somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
     # the standard library keeps one of these as long as this process runs
     return [command for command in found if "resource_tracker" not in command]

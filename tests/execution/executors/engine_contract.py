@@ -30,7 +30,7 @@ BAD += [np.ma.masked, np.ma.array([1.0], mask=[True])]  # behind a mask lies a n
 
 
 def run(engine: Engine, x: dict[str, Any], z: dict[str, Any] | None = None, timeout: float | None = None) -> Outcome:
-    """Evaluate and wait, but not for ever."""
+    """Evaluate and wait for at most a minute."""
     return engine.submit(x, z or {}, timeout=timeout).result(60.0)
 
 
@@ -152,7 +152,7 @@ class RemoteContract(EngineContract):
         assert outcome.error is not None
         assert outcome.error.startswith("SystemExit: enough")
 
-    def test_whoever_waits_cannot_cancel(self, make: Make) -> None:
+    def test_the_caller_cannot_cancel(self, make: Make) -> None:
         future = make(lambda x: 1.0).submit({}, {}, timeout=None)
         assert not future.cancel()
         assert future.result(60.0).value == 1.0
@@ -322,7 +322,7 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and that nobody has asked after does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from engine_contract import KillableContract, Make, run, wait_until
 
 from boca.domain.errors import BocaError, InvalidInput
 from boca.execution.executors import Engine, engine
+from execution.executors.engine_contract import KillableContract, Make, run, wait_until
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'boca[dask]'")
 dask = pytest.importorskip("dask")

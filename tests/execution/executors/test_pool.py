@@ -12,10 +12,10 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from engine_contract import Make, RemoteContract, run, wait_until
 
 from boca.domain.errors import BocaError, InvalidInput
 from boca.execution.executors import Engine, engine
+from execution.executors.engine_contract import Make, RemoteContract, run, wait_until
 
 X = dict[str, Any]
 
@@ -96,7 +96,7 @@ def test_a_timeout_takes_a_slot_until_the_evaluation_ends() -> None:
         wait_until(lambda: made.slots == 2, 5)
 
 
-def test_a_pool_whose_workers_all_hang_says_so_and_goes_on_when_one_is_back() -> None:
+def test_a_pool_whose_workers_all_hang_says_so_and_recovers_when_one_is_free() -> None:
     ends = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         try:
@@ -120,7 +120,7 @@ def test_a_dead_worker_breaks_a_pool_of_processes() -> None:
             assert outcome.died
             assert outcome.error is not None
             assert "the pool" in outcome.error
-        with pytest.raises(BocaError, match=r"takes nothing any more.*executor=n"):
+        with pytest.raises(BocaError, match=r"no more evaluations.*executor=n"):
             made.submit({"die": False}, {}, timeout=None)
 
 
@@ -128,7 +128,7 @@ def test_a_pool_that_was_shut_down_is_no_use() -> None:
     pool = ThreadPoolExecutor(1)
     made = engine(pool, lambda x: 1.0, takes_fidelity=False)
     pool.shutdown()
-    with pytest.raises(BocaError, match="takes nothing any more"):
+    with pytest.raises(BocaError, match="no more evaluations"):
         made.submit({}, {}, timeout=None)
 
 
@@ -146,7 +146,7 @@ def test_close_now_waits_for_nothing_and_cancels_what_has_not_begun() -> None:
     assert began == [1]
 
 
-def test_an_evaluation_that_somebody_else_cancels_has_died() -> None:
+def test_an_evaluation_that_the_user_cancels_has_died() -> None:
     ends = threading.Event()
     pool = ThreadPoolExecutor(1)
     made = engine(pool, lambda x: ends.wait(30) + 0.0, takes_fidelity=False)
@@ -169,7 +169,7 @@ def test_loky() -> None:
         assert made.slots == 2
         assert run(made, {"die": False}).value == 1.0
         assert run(made, {"die": True}).died
-        with pytest.raises(BocaError, match="takes nothing any more"):
+        with pytest.raises(BocaError, match="no more evaluations"):
             made.submit({"die": False}, {}, timeout=None)
     finally:
         pool.shutdown(wait=True, kill_workers=True)

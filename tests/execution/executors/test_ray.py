@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from engine_contract import KillableContract, Make
 
 from boca.domain.errors import InvalidInput
 from boca.execution.executors import Engine, engine
+from execution.executors.engine_contract import KillableContract, Make
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'boca[ray]'")
 
@@ -70,4 +70,4 @@ def test_ray_must_have_been_started() -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env={**os.environ}
     )
-    assert "Call that first" in done.stdout
+    assert "ray.init()" in done.stdout

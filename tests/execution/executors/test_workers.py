@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_contract import KillableContract, Make, is_alive, run, wait_until
 
 from boca.domain.errors import InvalidInput
 from boca.execution.executors import Engine, Workers, engine
 from boca.execution.executors.process import OUTPUT_LENGTH
+from execution.executors.engine_contract import KillableContract, Make, is_alive, run, wait_until
 
 X = dict[str, Any]
 
@@ -183,7 +183,7 @@ def test_too_much_memory_is_an_ordinary_failure(make: Make) -> None:
     assert (outcome.value, outcome.died) == (None, False)
     assert outcome.error is not None
     assert outcome.error.startswith("MemoryError")
-    assert run(made, {"greedy": False}).value == before.value  # the same worker goes on
+    assert run(made, {"greedy": False}).value == before.value  # the same worker is still there
 
 
 def test_a_worker_that_dies_between_two_evaluations_costs_nothing(make: Make) -> None:
@@ -324,7 +324,7 @@ def test_output_without_end_stops_with_its_time(make: Make) -> None:
     assert len(outcome.output) < OUTPUT_LENGTH + 100
 
 
-def test_a_process_that_goes_on_printing_holds_nobody_up(make: Make) -> None:
+def test_a_process_that_keeps_printing_does_not_block_the_next_evaluation(make: Make) -> None:
     made = make(lambda x: subprocess.Popen(["yes"]).pid if x["yes"] else 1.0, 1)
     assert run(made, {"yes": True}, timeout=20).value
     assert run(made, {"yes": False}, timeout=20).value == 1.0

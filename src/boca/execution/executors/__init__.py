@@ -1,18 +1,18 @@
-"""Run an objective: in this process, in worker processes of our own, in any executor, on Dask or Ray.
+"""Run an objective: in this process, in worker processes of boca, in any executor, on Dask or Ray.
 
-`engine` turns what the user calls an executor into one way to evaluate.  Engines know nothing of trials, budgets and
-storages: they take a point and return an outcome, whatever becomes of the objective.
+`engine` turns the user's `executor=` into an engine.  Engines know nothing of trials, budgets and storages: they take a
+point and return an outcome, whatever the objective does.
 
 | executor | runs in | a crash costs | after a timeout |
 | --- | --- | --- | --- |
 | None | this process and thread | the run | not possible |
 | n, or Workers(n, memory=...) | n worker processes | one trial | the worker is killed |
-| a concurrent.futures.Executor | its workers | all that runs, and the pool | the worker stays busy until it is done |
-| a Dask Client | its workers | what runs in that worker | the worker is killed if it has one thread |
+| a concurrent.futures.Executor | its workers | all running trials, and the pool | the worker stays busy until it ends |
+| a Dask Client | its workers | the trials of that worker | the worker is killed if it has one thread and a nanny |
 | the module ray | its workers | one trial | the worker is killed |
 
-Where an evaluation leaves this process, the objective travels by cloudpickle: a function of a script or a notebook goes
-whole, with what it refers to, and one of a module by name.  What it changes there stays there.
+If an evaluation leaves this process, cloudpickle sends the objective: a function of a script or a notebook by value,
+with everything that it refers to, and a function of a module by name.  Changes that it makes stay in the worker.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from numbers import Integral
 from types import ModuleType
 
 from boca.domain.errors import InvalidInput
-from boca.execution.executors.base import Engine, Objective, Outcome, checked
+from boca.execution.executors.base import Engine, Objective, Outcome, checked_timeout
+from boca.execution.executors.inflight import InFlightEngine
 from boca.execution.executors.inline import Inline, refuse_timeout
 from boca.execution.executors.pool import Pool
-from boca.execution.executors.workers import SlotEngine, Workers
+from boca.execution.executors.workers import WorkerEngine, Workers
 
 __all__ = ["Engine", "Outcome", "Workers", "engine", "refuse_wrong_timeout"]
 
 
 def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> Engine:
-    """Return what evaluates objective(x, z), or objective(x), in the way that the executor stands for."""
+    """Return the engine that evaluates objective(x, z), or objective(x), in this executor."""
     if not callable(objective):
         raise InvalidInput(f"objective must be a function of x and z; got {objective!r}.")
     if executor is None:
@@ -39,17 +40,17 @@ def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> E
     if isinstance(executor, Integral) and not isinstance(executor, bool):
         executor = Workers(int(executor))
     if isinstance(executor, Workers):
-        return SlotEngine(executor, objective, takes_fidelity=takes_fidelity)
+        return WorkerEngine(executor, objective, takes_fidelity=takes_fidelity)
     if isinstance(executor, concurrent.futures.Executor):
-        return Pool(executor, objective, takes_fidelity=takes_fidelity)
+        return InFlightEngine(Pool(executor, objective), takes_fidelity=takes_fidelity)
     if _is_dask_client(executor):
         from boca.execution.executors.dask import Dask
 
-        return Dask(executor, objective, takes_fidelity=takes_fidelity)
+        return InFlightEngine(Dask(executor, objective), takes_fidelity=takes_fidelity)
     if isinstance(executor, ModuleType) and executor.__name__ == "ray":
         from boca.execution.executors.ray import Ray
 
-        return Ray(executor, objective, takes_fidelity=takes_fidelity)
+        return InFlightEngine(Ray(executor, objective), takes_fidelity=takes_fidelity)
     raise InvalidInput(
         "executor must be None for this process, a number of worker processes, boca.executors.Workers(n, memory=...), "
         "a concurrent.futures.Executor, a Dask Client (distributed.Client), or the module ray after ray.init(); "
@@ -58,14 +59,14 @@ def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> E
 
 
 def refuse_wrong_timeout(timeout: object, executor: object) -> None:
-    """Refuse a limit that cannot be meant before anything is made; what a function returns is seen when it is used."""
+    """Refuse an impossible timeout before a study exists; what a function returns is checked when it is used."""
     if executor is None:
         refuse_timeout(timeout)
     elif not callable(timeout):
-        checked(timeout)
+        checked_timeout(timeout)
 
 
 def _is_dask_client(executor: object) -> bool:
-    """Whether this is a client of Dask; to ask it by name costs no import where it is none."""
+    """Whether this is a client of Dask, asked by name so that Dask is not imported if it is not."""
     kinds = type(executor).__mro__
     return any(kind.__name__ == "Client" and kind.__module__.split(".")[0] == "distributed" for kind in kinds)

@@ -1,4 +1,4 @@
-"""What every engine is, and what comes of an evaluation."""
+"""The engine, which evaluates an objective somewhere, and the outcome of one evaluation."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from boca.execution.executors.worker import Report, cut
 
 Objective: TypeAlias = Callable[..., object]
 
-CLOSED = "The engine was closed before there was a result."
+CLOSED = "The engine was closed before the evaluation ended."
+
+_PICKLING_ERROR_LENGTH = 500  # characters; errors of pickling may quote the whole object
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one evaluation."""
+    """The result of one evaluation, or why it has none."""
 
     value: float | None
-    """A finite number; None where there is none."""
+    """A finite number; None if the evaluation failed."""
     error: str | None
-    """Why there is no value: what happened in the first line, then the traceback if there is one."""
+    """Why there is no value: the first line says what happened, and the traceback follows if there is one."""
     output: str
-    """What the objective printed, its end if it was much; empty where the engine cannot tell."""
+    """What the objective printed, cut to its end if it is long; empty if the engine does not capture it."""
     seconds: float
-    """Of the evaluation itself, measured where it ran; up to its end as seen from here where it has no result."""
+    """How long the evaluation took, measured where it ran; until its end was noticed here if it has no result."""
     died: bool = False
-    """Whether the attempt ended with its process, not by the objective's doing: it may be worth another one."""
+    """Whether the process ended, and not the objective: the evaluation may succeed if it is tried again."""
     exception: BaseException | None = None
-    """What was raised, where it was raised in this process."""
+    """What the objective raised, if it ran in this process."""
 
 
 class Engine(Protocol):
@@ -39,50 +41,51 @@ class Engine(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many evaluations may run at once; whoever submits keeps to it, and looks again before every one."""
+        """How many evaluations may run at the same time; ask again before each `submit`, which does not check it."""
 
     def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
-        """Evaluate at x and z; whatever the objective does, the future's result is an outcome.
+        """Evaluate at x and z; whatever the objective does, the result of the future is an outcome.
 
-        After `timeout` seconds without a result the evaluation has failed.  A `BocaError` means that this engine will
-        evaluate nothing any more.
+        An evaluation without a result after `timeout` seconds has failed.  A `BocaError` means that this engine cannot
+        evaluate any more.
         """
 
     def close(self, *, now: bool = False) -> None:
-        """Wait for what runs, or with `now` kill it; no process of the engine's own is left."""
+        """Wait for running evaluations, or kill them with `now`; no process of the engine remains."""
 
 
 def arguments(x: Point, z: Point, *, takes_fidelity: bool) -> tuple[Point, ...]:
-    """Return what the objective is called with: copies, which it may change."""
+    """Return the arguments of the objective, as copies that it may change."""
     return (dict(x), dict(z)) if takes_fidelity else (dict(x),)
 
 
 def pickled(objective: Objective) -> bytes:
-    """Return an objective as it travels to another process: a function of a script or notebook goes whole."""
+    """Return an objective in a form that another process can load; functions of scripts and notebooks go by value."""
     import cloudpickle
 
     try:
         return bytes(cloudpickle.dumps(objective))
     except Exception as error:
         raise InvalidInput(
-            "The objective must be something that another process can have, which cloudpickle refuses for "
-            f"{objective!r}: {cut(str(error), 500)}. Open files, locks and connections inside of it, "
+            f"The objective cannot be sent to another process: cloudpickle refuses {objective!r} with "
+            f"{cut(str(error), _PICKLING_ERROR_LENGTH)}. Open files, locks and connections inside the objective, "
             "or run it in this process with executor=None."
         ) from error
 
 
 def pickled_arguments(values: tuple[Point, ...]) -> bytes | Outcome:
-    """Return the arguments of one call as they travel, or the failure of that call."""
+    """Return the arguments of one call in a form that another process can load, or the failure of that call."""
     import cloudpickle
 
     try:
         return bytes(cloudpickle.dumps(values))
     except Exception as error:
-        return Outcome(None, f"The point cannot be sent to another process: {cut(str(error), 500)}", "", 0.0)
+        reason = f"The point cannot be sent to another process: {cut(str(error), _PICKLING_ERROR_LENGTH)}"
+        return Outcome(None, reason, "", 0.0)
 
 
-def checked(timeout: object) -> float | None:
-    """Return a limit in seconds, or refuse what is none."""
+def checked_timeout(timeout: object) -> float | None:
+    """Return a timeout in seconds, or refuse a value that is not positive."""
     if timeout is None:
         return None
     seconds = finite_number(timeout, "timeout")
@@ -92,17 +95,17 @@ def checked(timeout: object) -> float | None:
 
 
 def finished(outcome: Outcome) -> Future[Outcome]:
-    """Return a future that has its result."""
+    """Return a future that already has its result."""
     future: Future[Outcome] = Future()
     future.set_result(outcome)
     return future
 
 
 def closed() -> BocaError:
-    """Return what to raise for an evaluation after the last."""
-    return BocaError("This engine is closed and evaluates nothing any more: make another one.")
+    """Return the error for an evaluation that is submitted after `close`."""
+    return BocaError("This engine is closed and cannot evaluate any more. Create another one.")
 
 
 def outcome_of(report: Report) -> Outcome:
-    """Return the outcome of an evaluation that came to its end elsewhere."""
+    """Return the outcome of an evaluation that ended in another process or thread."""
     return Outcome(report.value, report.error, "", report.seconds)

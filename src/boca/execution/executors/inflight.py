@@ -1,7 +1,7 @@
-"""Evaluations that an executor of somebody else's runs, and that cannot always be stopped.
+"""The engine of executors that belong to the user: pools and clusters, whose evaluations cannot always be stopped.
 
-Such an evaluation has two ends: that of waiting for it, when there is a result or the time is over, and that of running
-it.  Between the two it holds a worker that nobody else can have, so the engine has a slot less.
+Such an evaluation ends twice.  Waiting for it ends with its result or its timeout; the evaluation itself may run longer
+than that, and occupies a worker until it ends.  The engine has one slot less meanwhile.
 """
 
 from __future__ import annotations
@@ -11,104 +11,153 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import suppress
+from typing import Any, Protocol, TypeAlias, final
 
 from boca.domain.errors import BocaError
-from boca.execution.executors.base import CLOSED, Outcome, closed
+from boca.domain.space import Point
+from boca.execution.executors.base import CLOSED, Outcome, arguments, checked_timeout, closed, finished
+
+Cancel: TypeAlias = Callable[[], object]
+"""Whatever may end an evaluation whose result is not awaited any more."""
 
 
+class Backend(Protocol):
+    """A pool or a cluster of the user's, as `InFlightEngine` uses it."""
+
+    @property
+    def capacity(self) -> int:
+        """How many workers it has now."""
+
+    def packed(self, values: tuple[Point, ...]) -> Any:
+        """Return the arguments of one call in the form that `send` takes, or the `Outcome` of a failure."""
+
+    def send(self, packed: Any) -> tuple[Any, Cancel]:
+        """Start one evaluation; return its future, which has `add_done_callback`, and how to end it early."""
+
+    def refusal(self, error: Exception) -> str:
+        """Return the message if `send` raises."""
+
+    def outcome(self, done: Any, seconds: float) -> Outcome:
+        """Return the outcome of a finished future, `seconds` after it was sent."""
+
+    def close(self) -> None:
+        """Undo what the backend changed in the pool or cluster, which stays open."""
+
+
+@final
+class InFlightEngine:
+    """Evaluate through a backend; a timeout counts from the submission."""
+
+    def __init__(self, backend: Backend, *, takes_fidelity: bool) -> None:
+        self._backend = backend
+        self._takes_fidelity = takes_fidelity
+        self._change = threading.Condition()
+        self._running: set[InFlight] = set()
+        self._overdue: set[InFlight] = set()
+        self._is_closed = False
+
+    @property
+    def slots(self) -> int:
+        """The workers that no overdue evaluation occupies; at least one."""
+        capacity = self._backend.capacity
+        with self._change:
+            return max(1, capacity - len(self._overdue))
+
+    def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
+        packed = self._backend.packed(arguments(x, z, takes_fidelity=self._takes_fidelity))
+        if isinstance(packed, Outcome):
+            return finished(packed)
+        one = self._begin(self._backend.capacity, checked_timeout(timeout))
+        try:
+            remote, one.cancel = self._backend.send(packed)
+        except Exception as error:
+            self.remove(one)
+            raise BocaError(self._backend.refusal(error)) from error
+        one.start_clock()
+        remote.add_done_callback(lambda done: one.finish(self._backend.outcome(done, one.seconds)))
+        return one.future
+
+    def close(self, *, now: bool = False) -> None:
+        """Wait for the results that are awaited, or give them up with `now`; then end what can be ended."""
+        with self._change:
+            self._is_closed = True
+            running = list(self._running)
+        if not now:
+            wait([one.future for one in running])
+        for one in running:
+            one.settle(Outcome(None, CLOSED, "", one.seconds, died=True))
+        cancels = [threading.Thread(target=one.cancel, daemon=True) for one in running if one in self._running]
+        for thread in cancels:  # all at the same time: some take seconds
+            thread.start()
+        for thread in cancels:
+            thread.join()
+        self._backend.close()
+
+    def _begin(self, capacity: int, timeout: float | None) -> InFlight:
+        """Return a new evaluation; if overdue ones occupy all workers, wait at most `timeout` for one to end."""
+        with self._change:
+            if self._is_closed:
+                raise closed()
+            if not self._change.wait_for(lambda: len(self._overdue) < capacity, timeout):
+                raise BocaError(
+                    f"All {capacity} workers are busy with evaluations that exceeded their timeout, and none became "
+                    f"free within {timeout:g} s. This executor cannot stop an evaluation. Give executor=n: boca "
+                    "kills its own workers."
+                )
+            one = InFlight(self, timeout)
+            self._running.add(one)
+        return one
+
+    def remove(self, one: InFlight) -> None:
+        """Free the worker of an evaluation that has ended."""
+        with self._change:
+            self._running.discard(one)
+            self._overdue.discard(one)
+            self._change.notify_all()
+
+    def count_overdue(self, one: InFlight) -> None:
+        """Count the worker of an evaluation as occupied until it ends, unless it has ended."""
+        with self._change:
+            if one in self._running:
+                self._overdue.add(one)
+
+
+@final
 class InFlight:
-    """One evaluation on its way."""
+    """One evaluation that was sent and has not ended."""
 
-    def __init__(self, flights: Flights, timeout: float | None) -> None:
+    def __init__(self, engine: InFlightEngine, timeout: float | None) -> None:
         self.future: Future[Outcome] = Future()
-        self.future.set_running_or_notify_cancel()  # it is not for the one who waits to cancel
-        self.stop: Callable[[], object] = lambda: None
-        """What to do when nobody waits any more: whatever may end the evaluation."""
-        self._flights = flights
+        self.future.set_running_or_notify_cancel()  # the caller cannot cancel it
+        self.cancel: Cancel = lambda: None
+        self._engine = engine
         self._began = time.perf_counter()
         self._timeout = timeout
-        self._timer = None if timeout is None else threading.Timer(timeout, self._give_up)
+        self._timer = None if timeout is None else threading.Timer(timeout, self._time_out)
 
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self._began
 
-    def start(self) -> None:
-        """Let the clock run."""
+    def start_clock(self) -> None:
         if self._timer is not None:
             self._timer.daemon = True
             self._timer.start()
 
-    def land(self, outcome: Outcome) -> None:
-        """Take the outcome of an evaluation that runs no more."""
+    def finish(self, outcome: Outcome) -> None:
+        """Take the outcome of an evaluation that has ended."""
         if self._timer is not None:
             self._timer.cancel()
-        self._flights.remove(self)  # first: who sees the result finds the slot free
+        self._engine.remove(self)  # before the result: its reader must find the slot free
         self.settle(outcome)
 
     def settle(self, outcome: Outcome) -> None:
-        """Give whoever waits this outcome, unless there was another one before."""
+        """Set the result of the future, unless it has one."""
         with suppress(InvalidStateError):
             self.future.set_result(outcome)
 
-    def _give_up(self) -> None:
-        self._flights.lose(self)  # first: who sees the result finds the slot taken
-        self.settle(
-            Outcome(None, f"There was no result after {self._timeout:g} s; it may still be running.", "", self.seconds)
-        )
-        self.stop()
-
-
-class Flights:
-    """All evaluations of one engine that are not over."""
-
-    def __init__(self) -> None:
-        self._change = threading.Condition()
-        self._all: set[InFlight] = set()
-        self._lost: set[InFlight] = set()
-        self._is_closed = False
-
-    def free(self, capacity: int) -> int:
-        """Return how many slots there are when some workers are busy with what nobody waits for; at least one."""
-        with self._change:
-            return max(1, capacity - len(self._lost))
-
-    def begin(self, capacity: int, timeout: float | None) -> InFlight:
-        """Return a new flight; where no worker is free, wait for one as long as the flight itself may take."""
-        with self._change:
-            if self._is_closed:
-                raise closed()
-            if not self._change.wait_for(lambda: len(self._lost) < capacity, timeout):
-                raise BocaError(
-                    f"All {capacity} workers are busy with evaluations that had no result in time, which this executor "
-                    f"cannot stop, and none came free within {timeout:g} s. Use executor=n: such workers are killed."
-                )
-            flight = InFlight(self, timeout)
-            self._all.add(flight)
-        return flight
-
-    def remove(self, flight: InFlight) -> None:
-        with self._change:
-            self._all.discard(flight)
-            self._lost.discard(flight)
-            self._change.notify_all()
-
-    def lose(self, flight: InFlight) -> None:
-        with self._change:
-            if flight in self._all:
-                self._lost.add(flight)
-
-    def close(self, *, now: bool) -> None:
-        """Wait for the results that are awaited, or do without them; stop what can be stopped."""
-        with self._change:
-            self._is_closed = True
-            flights = list(self._all)
-        if not now:
-            wait([flight.future for flight in flights])
-        for flight in flights:
-            flight.settle(Outcome(None, CLOSED, "", flight.seconds, died=True))
-        stops = [threading.Thread(target=flight.stop, daemon=True) for flight in flights if flight in self._all]
-        for thread in stops:  # at once: some take seconds
-            thread.start()
-        for thread in stops:
-            thread.join()
+    def _time_out(self) -> None:
+        self._engine.count_overdue(self)  # before the result: its reader must find the slot occupied
+        error = f"The evaluation had no result after {self._timeout:g} s; it may still be running."
+        self.settle(Outcome(None, error, "", self.seconds))
+        self.cancel()

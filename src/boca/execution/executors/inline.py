@@ -1,4 +1,4 @@
-"""Evaluate in this process and thread, one after the other."""
+"""Evaluate in this process and thread, one point after another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from boca.execution.executors.worker import evaluate
 
 @final
 class Inline:
-    """The engine of `executor=None`: nothing starts, nothing is captured, and nothing can be stopped but by Ctrl-C."""
+    """The engine of `executor=None`: it starts no process, captures no output, and only Ctrl-C stops an evaluation."""
 
     def __init__(self, objective: Objective, *, takes_fidelity: bool) -> None:
         self._objective = objective
@@ -24,7 +24,7 @@ class Inline:
         return 1
 
     def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
-        """Return a future that is finished; KeyboardInterrupt and SystemExit pass."""
+        """Evaluate at once and return a finished future; KeyboardInterrupt and SystemExit are raised here."""
         refuse_timeout(timeout)
         values = arguments(x, z, takes_fidelity=self._takes_fidelity)
         report = evaluate(self._objective, values, passing=(KeyboardInterrupt, SystemExit))
@@ -34,13 +34,12 @@ class Inline:
         return finished(Outcome(report.value, report.error, "", report.seconds, exception=exception))
 
     def close(self, *, now: bool = False) -> None:
-        """Do nothing: nothing is left running."""
+        """Do nothing: no evaluation outlives `submit`."""
 
 
 def refuse_timeout(timeout: object) -> None:
-    """Refuse a limit that nobody could enforce."""
+    """Refuse a timeout, which cannot be enforced in this thread."""
     if timeout is not None:
         raise InvalidInput(
-            f"A timeout needs another process, which can be killed; got timeout={timeout!r} with executor=None. "
-            "Give executor=1."
+            f"timeout needs a process that can be killed; got timeout={timeout!r} with executor=None. Give executor=1."
         )

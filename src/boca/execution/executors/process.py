@@ -1,9 +1,9 @@
-"""A worker process and everything that it starts, seen from the driver: start it, ask it, hear it, end it.
+"""A worker process and everything that it starts, seen from the driver: start it, ask it, read its output, end it.
 
-A worker leads a session and process group of its own.  Ctrl-C in a terminal does not reach it, and whatever its
-objective starts is killed with it, unless that makes itself a session of its own.  Beside each worker a shell waits for
-the end of a pipe that comes with the end of the driver, however it died, and then kills the group.  A thread of the
-worker could not do so: the objective may never let it run, and where the kernel ends the worker, it ends with it.
+A worker leads its own session and process group.  Ctrl-C in a terminal does not reach it, and the processes that its
+objective starts are killed with it, unless they start a session of their own.  Beside each worker a shell waits for
+the end of a pipe, which comes when the driver dies for any reason, and then kills the group.  A thread of the worker
+could not do so: the objective may keep it from running, and if the kernel kills the worker, the thread dies too.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-OUTPUT_LENGTH = 16_384  # bytes of what an objective printed that are kept
+OUTPUT_LENGTH = 16_384  # bytes of output that are kept per evaluation, the last ones: it is stored with every trial
 
-_TICK = 0.2  # seconds between two looks whether the worker lives and is still wanted
-_REAP = 5.0  # seconds until a killed process is left to itself: one that waits for a disk goes when that answers
-_PIPE = 1 << 20  # bytes that a pipe may hold
-_READ = 1 << 16
+_POLL_SECONDS = 0.2  # between two checks whether the worker is alive and its answer is still awaited
+_REAP_SECONDS = 5.0  # to wait for a killed process: one that waits for a disk ends only when the disk answers
+_LARGEST_PIPE = 1 << 20  # bytes that a pipe may hold, by the default of Linux
+_READ_SIZE = 1 << 16  # bytes per read: what a pipe usually holds
 
-_WATCH = 'read -r _; kill -s KILL -- "-$0"'  # nothing is ever sent
+_KILL_AT_END_OF_INPUT = 'read -r _; kill -s KILL -- "-$0"'  # nothing is ever sent: `read` returns at the end
 
 
 class End(enum.Enum):
     """Why there is no answer."""
 
-    LATE = "the time is over"
+    LATE = "the timeout has passed"
     DEAD = "the worker ended"
-    STOPPED = "nobody waits for it any more"
+    STOPPED = "its answer is not awaited any more"
 
 
 class Worker:
-    """One process that runs `worker.py`, for one thread, which it does not outlive."""
+    """One process that runs `worker.py` for one thread, and ends before that thread does."""
 
     def __init__(self, directory: Path) -> None:
         with ExitStack() as ours, ExitStack() as theirs:
@@ -55,7 +55,7 @@ class Worker:
             self._selector = ours.enter_context(selectors.DefaultSelector())
             self._selector.register(self._replies, selectors.EVENT_READ, self._take_answer)
             self._selector.register(self._printed, selectors.EVENT_READ, self._take_output)
-            # -P: what lies beside the script is not to be found in the place of what it imports
+            # -P: a module beside the script must not be imported in place of another one
             script = [sys.executable, "-P", str(Path(__file__).with_name("worker.py"))]
             self._process = subprocess.Popen(
                 [*script, str(requests.fileno()), str(replies.fileno()), str(os.getpid())],
@@ -66,10 +66,10 @@ class Worker:
                 cwd=directory,
                 start_new_session=True,
             )
-            # if the shell does not start, the pipes close here and the worker ends by itself
+            # if the shell does not start, the pipes close here, and the worker ends
             self._watch = ours.enter_context(
                 subprocess.Popen(
-                    ["/bin/sh", "-c", _WATCH, str(self._process.pid)],
+                    ["/bin/sh", "-c", _KILL_AT_END_OF_INPUT, str(self._process.pid)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -88,7 +88,7 @@ class Worker:
 
     @property
     def output(self) -> str:
-        """What was printed since the last question, up to now."""
+        """What was printed since the last `ask`, up to now."""
         return self._output.text
 
     @property
@@ -100,21 +100,21 @@ class Worker:
         if status >= 0:
             return f"ended with exit status {status}"
         name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
-        hint = ", as a system does that runs out of memory" if -status == signal.SIGKILL else ""
-        return f"was ended by {name} ({signal.strsignal(-status)}{hint})"
+        hint = "; the system does this when memory runs out" if -status == signal.SIGKILL else ""
+        return f"was killed by {name} ({signal.strsignal(-status)}{hint})"
 
     def ask(self, message: bytes, seconds: float | None, stop: threading.Event) -> dict[str, Any] | End:
-        """Send a message and return the answer, or why there is none; after that the worker is of no more use."""
+        """Send a message and return the answer, or why there is none: then the worker must be ended."""
         self._take_all_output()
-        self._output = _Tail()  # without what earlier threads of the objective have printed meanwhile
+        self._output = _Tail()  # without what threads of earlier evaluations have printed since
         self._unsent = memoryview(message)
         self._selector.register(self._requests, selectors.EVENT_WRITE, self._write)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         while True:
             left = deadline - time.monotonic()
-            self._hear(left)
+            self._serve_pipes(left)
             is_dead = not self.is_alive
-            if is_dead:  # a process that the objective forked may hold the pipe open: its end would tell nothing
+            if is_dead:  # a process that the objective forked may hold the pipe open, which then does not end
                 self._take_answer()
             if (answer := self._answer()) is not None:
                 self._take_all_output()
@@ -127,37 +127,37 @@ class Worker:
                 return End.LATE
 
     def end(self, *, grace: float = 0.0) -> None:
-        """Kill the worker and all of its group; one that is idle may end by itself within so many seconds."""
+        """Kill the worker and its process group; an idle worker may exit by itself within `grace` seconds."""
         if grace:
             self._requests.close()
             deadline = time.monotonic() + grace
             while self.is_alive and (left := deadline - time.monotonic()) > 0:
-                self._hear(left)  # else it could wait for ever to get rid of its last words
+                self._serve_pipes(left)  # or it could wait forever to write its last output
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: not permitted if all are dead
             os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_REAP)
+            self._process.wait(_REAP_SECONDS)
         self._take_all_output()
         self._resources.close()
 
     # Pipes --------------------------------------------------------------------------------------------------------
 
-    def _hear(self, seconds: float) -> None:
-        """Do what there is to do with the pipes, and wait for it at most a tick."""
-        for key, _ in self._selector.select(max(0.0, min(seconds, _TICK))):
+    def _serve_pipes(self, seconds: float) -> None:
+        """Read and write the pipes that are ready; wait for one at most until the next poll."""
+        for key, _ in self._selector.select(max(0.0, min(seconds, _POLL_SECONDS))):
             key.data()
 
     def _write(self) -> None:
         try:
             sent = self._requests.write(self._unsent)
-        except BrokenPipeError:  # it is dead, or closed what it should not have: there will be no answer
+        except BrokenPipeError:  # it is dead, or the objective closed the pipe: there will be no answer
             sent = len(self._unsent)
         self._unsent = self._unsent[sent or 0 :]
         if not self._unsent:
             self._selector.unregister(self._requests)
 
     def _take_answer(self) -> None:
-        data = self._replies.read(_READ)
+        data = self._replies.read(_READ_SIZE)
         if data:
             self._received += data
         elif data == b"":
@@ -173,7 +173,7 @@ class Worker:
         return answer
 
     def _take_output(self) -> int:
-        data = self._printed.read(_READ)
+        data = self._printed.read(_READ_SIZE)
         if data:
             self._output.add(data)
         elif data == b"":
@@ -181,25 +181,25 @@ class Worker:
         return len(data or b"")
 
     def _take_all_output(self) -> None:
-        """Take what is in the pipe, but no more than fits: somebody may go on printing."""
+        """Take what is in the pipe, but not more than it can hold: a process may print without end."""
         taken = 0
-        while taken < _PIPE and (length := self._take_output()):
+        while taken < _LARGEST_PIPE and (length := self._take_output()):
             taken += length
 
     def _forget(self, pipe: FileIO) -> None:
-        """Do not wait for more from a pipe that has ended."""
+        """Stop reading a pipe that has ended."""
         with contextlib.suppress(KeyError):
             self._selector.unregister(pipe)
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[FileIO, FileIO]:
-    """Return both ends of a pipe, which close with the stack they are given to."""
+    """Return both ends of a pipe, each closed by its stack."""
     ends = os.pipe()
     return reader.enter_context(FileIO(ends[0], "r")), writer.enter_context(FileIO(ends[1], "w"))
 
 
 class _Tail:
-    """The end of what was printed."""
+    """The last bytes of the output, with a note on how many were cut."""
 
     def __init__(self) -> None:
         self._kept = bytearray()

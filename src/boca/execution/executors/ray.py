@@ -8,78 +8,56 @@ from typing import Any, final
 
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.space import Point
-from boca.execution.executors.base import (
-    Objective,
-    Outcome,
-    arguments,
-    checked,
-    finished,
-    outcome_of,
-    pickled,
-    pickled_arguments,
-)
-from boca.execution.executors.inflight import Flights, InFlight
+from boca.execution.executors.base import Objective, Outcome, outcome_of, pickled, pickled_arguments
+from boca.execution.executors.inflight import Cancel
 from boca.execution.executors.worker import Report, described, evaluate_pickled
 
 
 @final
 class Ray:
-    """The engine of the module `ray` after `ray.init()`; one slot a CPU of the cluster.
+    """The module `ray` after `ray.init()`; one slot per CPU of the cluster.
 
-    Ray runs a task again whose worker died, three times by default.  Here that is for the driver to decide: every task
-    has no retries.  After a timeout, counted from the submission, the worker is killed.  What is printed goes where Ray
-    sends it.
+    Ray runs a task again if its worker dies, three times by default.  Here the driver decides that: tasks have no
+    retries.  After a timeout the worker is killed.  Output goes where Ray sends it.
     """
 
-    def __init__(self, ray: Any, objective: Objective, *, takes_fidelity: bool) -> None:
+    def __init__(self, ray: Any, objective: Objective) -> None:
         if not ray.is_initialized():
-            raise InvalidInput("Ray must be running; got the module ray before ray.init(). Call that first.")
+            raise InvalidInput("Ray is not running; executor=ray needs a running cluster. Call ray.init() first.")
         self._ray = ray
-        self._takes_fidelity = takes_fidelity
         self._payload = ray.put(pickled(objective))
         self._remote = ray.remote(max_retries=0)(evaluate_pickled)
-        self._flights = Flights()
 
     @property
-    def slots(self) -> int:
-        return self._flights.free(self._capacity)
-
-    @property
-    def _capacity(self) -> int:
-        """How many CPUs the cluster has now; with none, one may come when there is something to do."""
+    def capacity(self) -> int:
+        """The CPUs of the cluster; one if there are none, as a node may join when there is work."""
         try:
             resources: dict[str, float] = self._ray.cluster_resources()
         except Exception as error:
             raise BocaError(f"The Ray cluster does not answer: {error}") from error
         return max(1, int(resources.get("CPU", 0)))
 
-    def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
-        values = pickled_arguments(arguments(x, z, takes_fidelity=self._takes_fidelity))
-        if isinstance(values, Outcome):
-            return finished(values)
-        flight = self._flights.begin(self._capacity, checked(timeout))
-        try:
-            running = self._remote.remote(self._payload, values)
-        except Exception as error:
-            self._flights.remove(flight)
-            raise BocaError(f"Ray takes nothing any more: {error}") from error
-        flight.stop = lambda: self._stop(running)
-        flight.start()
-        running.future().add_done_callback(lambda done: flight.land(self._outcome(done, flight)))
-        return flight.future
+    def packed(self, values: tuple[Point, ...]) -> bytes | Outcome:
+        return pickled_arguments(values)
 
-    def close(self, *, now: bool = False) -> None:
-        self._flights.close(now=now)
+    def send(self, packed: bytes) -> tuple[Future[Report], Cancel]:
+        task = self._remote.remote(self._payload, packed)
+        return task.future(), lambda: self._cancel(task)
 
-    def _stop(self, running: Any) -> None:
-        with suppress(Exception):  # of a cluster that is gone
-            self._ray.cancel(running, force=True)
+    def refusal(self, error: Exception) -> str:
+        return f"The Ray cluster accepts no more evaluations: {error}"
 
-    def _outcome(self, done: Future[Report], flight: InFlight) -> Outcome:
-        exceptions = self._ray.exceptions
+    def outcome(self, done: Future[Report], seconds: float) -> Outcome:
         try:
             return outcome_of(done.result())
-        except exceptions.RayTaskError as error:  # of the way there or back
-            return Outcome(None, described(error), "", flight.seconds)
+        except self._ray.exceptions.RayTaskError as error:  # in sending the call or its result
+            return Outcome(None, described(error), "", seconds)
         except BaseException as error:
-            return Outcome(None, f"The Ray worker ended and left no result: {error!r}", "", flight.seconds, died=True)
+            return Outcome(None, f"The Ray worker ended without a result: {error!r}", "", seconds, died=True)
+
+    def close(self) -> None:
+        """Do nothing: Ray stays up."""
+
+    def _cancel(self, task: Any) -> None:
+        with suppress(Exception):  # the cluster is gone
+            self._ray.cancel(task, force=True)

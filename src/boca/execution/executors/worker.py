@@ -1,10 +1,10 @@
-"""Evaluate an objective and say what came of it; as a script, do so for a driver at the other end of a pipe.
+"""Evaluate an objective and report the result; as a script, do so for a driver at the other end of a pipe.
 
-The script starts a fresh interpreter of its own, so it imports the standard library alone: about 50 ms, where `import
-boca` takes 300.  What the objective itself needs is imported when it is unpickled.
+The script runs in a new interpreter and imports the standard library alone, which takes about 50 ms, while `import
+boca` takes 300 ms.  What the objective needs is imported when it is unpickled.
 
-A message is a length of eight bytes and as many bytes.  The driver sends the setup and the objective, which the worker
-acknowledges, and then the arguments of one call after the other; answers are JSON.
+A message is its length in eight bytes, then its body.  The driver sends the setup and the objective, which the worker
+acknowledges, and then the arguments of one call after another.  Answers are JSON.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-ERROR_LENGTH = (
-    6000  # characters of an error that are kept; its first line, which says what happened, has a part of them
-)
-_SUMMARY_LENGTH = 1000
-_ERRORS = "backslashreplace"  # what is printed is for people: any character will do
+ERROR_LENGTH = 6000  # characters of an error that are kept, traceback included: it is stored with every failed trial
+_SUMMARY_LENGTH = 1000  # characters of its first line, which says what happened
+_VALUE_LENGTH = 300  # characters of a value that is shown because it is not a number
+_VALUE_PART_LENGTH = 200  # characters of one element of such a value
+_READ_SIZE = 1 << 20  # bytes per read: objectives may carry data
+_ENCODING_ERRORS = "backslashreplace"  # output is for people: a character that cannot be encoded must not fail a trial
 _PR_SET_PDEATHSIG = 1
 
 
 class Report(NamedTuple):
-    """What came of one call: a finite number or the reason why there is none, and how long it took."""
+    """The result of one call: a finite number or the reason why there is none, and how long it took."""
 
     value: float | None
     error: str | None
@@ -49,7 +50,7 @@ class Report(NamedTuple):
 def evaluate(
     objective: Callable[..., object], arguments: tuple[Any, ...], *, passing: tuple[type[BaseException], ...] = ()
 ) -> Report:
-    """Call the objective; whatever it raises is reported, save for the exceptions that are to pass."""
+    """Call the objective and report its value, or what it raised; exceptions in `passing` are raised."""
     began = time.perf_counter()
     try:
         returned = objective(*arguments)
@@ -58,7 +59,7 @@ def evaluate(
     except BaseException as error:  # sys.exit() in an objective ends a trial, not a worker
         took = time.perf_counter() - began
         if isinstance(error, MemoryError):
-            traceback.clear_frames(error.__traceback__)  # what they hold is needed to write the report
+            traceback.clear_frames(error.__traceback__)  # the report needs the memory that they hold
         return Report(None, described(error), took, error)
     took = time.perf_counter() - began
     value = _finite(returned)
@@ -68,24 +69,24 @@ def evaluate(
 
 
 def evaluate_pickled(objective: bytes, arguments: bytes) -> Report:
-    """Do the same in a process of somebody else's, where things arrive as cloudpickle wrote them."""
+    """Do the same in a worker of a pool or cluster, with the objective and its arguments as cloudpickle wrote them."""
     try:
         call, values = _unpickled(objective), pickle.loads(arguments)
     except BaseException as error:
         return Report(None, unloadable(error), 0.0)
-    return evaluate(call, values)._replace(exception=None)  # exceptions of others do not always travel
+    return evaluate(call, values)._replace(exception=None)  # not every exception can be pickled
 
 
 @lru_cache(maxsize=1)
 def _unpickled(objective: bytes) -> Any:
-    """Return the objective, the same one for every call in this process."""
+    """Return the objective, the same object for every call in this process."""
     return pickle.loads(objective)
 
 
 def _finite(value: Any) -> float | None:
     """Return the float that a value stands for, by the rules of `boca.domain.space.finite_number`, or None.
 
-    They are written out once more because that module needs NumPy, which takes longer to import than all of this.
+    They are repeated here because that module imports NumPy, which takes longer than all of this.
     """
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic) and value.size == 1:
@@ -102,37 +103,37 @@ def _finite(value: Any) -> float | None:
 
 
 def _shown(value: object) -> str:
-    """Return what a value looks like, in one line of bounded length and whatever its repr does."""
+    """Return a value in one line of limited length, also if its repr raises."""
     shape = reprlib.Repr()
-    shape.maxstring = shape.maxother = shape.maxlong = 200
+    shape.maxstring = shape.maxother = shape.maxlong = _VALUE_PART_LENGTH
     try:
-        return cut(" ".join(shape.repr(value).split()), 300)
+        return cut(" ".join(shape.repr(value).split()), _VALUE_LENGTH)
     except Exception:
-        return f"something of type {type(value).__name__} that cannot be shown"
+        return f"an object of type {type(value).__name__} whose repr fails"
 
 
 def described(error: BaseException) -> str:
-    """Return an exception in words: what it is in the first line, then where it came from."""
+    """Return an exception as text: what it is in the first line, then its traceback."""
     stack = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame that called the objective
     try:
         summary = "".join(traceback.format_exception_only(error)).strip()
-        story = "".join(traceback.format_exception(type(error), error, stack)).strip() if stack else ""
+        trace = "".join(traceback.format_exception(type(error), error, stack)).strip() if stack else ""
     except Exception:
-        return f"{type(error).__name__}, which cannot be shown"
+        return f"{type(error).__name__}, whose message cannot be shown"
     summary = cut(summary, _SUMMARY_LENGTH)
-    return f"{summary}\n{cut(story, ERROR_LENGTH - len(summary))}" if story else summary
+    return f"{summary}\n{cut(trace, ERROR_LENGTH - len(summary))}" if trace else summary
 
 
 def unloadable(error: BaseException) -> str:
-    """Say that the objective did not arrive."""
+    """Return the error of an objective that could not be unpickled."""
     return (
-        f"The objective could not be loaded in the process that is to run it, with: {described(error)}\n"
-        "What it imports must be installed there, or lie where the driver finds it too."
+        f"The objective could not be loaded in the worker: {described(error)}\n"
+        "Install what it imports where the worker runs, or put it on the driver's sys.path."
     )
 
 
 def cut(text: str, length: int) -> str:
-    """Return text that any file or database can hold, without its middle where it is longer than that."""
+    """Return text that any file or database can hold, without its middle if it is longer than `length`."""
     text = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
     if len(text) <= length:
         return text
@@ -144,14 +145,14 @@ def cut(text: str, length: int) -> str:
 
 
 def main(requests: int, replies: int, driver: int) -> None:
-    """Evaluate what comes in on one pipe, answer on the other, and end when there is nothing more to come."""
+    """Evaluate the calls that come in on one pipe, answer on the other, and return at the end of the first."""
     _follow(driver)
-    faulthandler.enable()  # a crash leaves its traceback in the output
+    faulthandler.enable()  # a crash prints its traceback
     for pipe in (requests, replies):
         os.set_inheritable(pipe, False)  # not for the processes that the objective starts
     this, spare = os.getpid(), os.dup(1)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors=_ERRORS, line_buffering=True)  # type: ignore[union-attr]
+        stream.reconfigure(encoding="utf-8", errors=_ENCODING_ERRORS, line_buffering=True)  # type: ignore[union-attr]
     setup = _receive(requests)
     objective = _receive(requests)
     if setup is None or objective is None:
@@ -173,11 +174,11 @@ def main(requests: int, replies: int, driver: int) -> None:
         if os.getpid() != this:
             os._exit(0)  # the objective forked, and this is the child: the parent answers
         _send(replies, {"value": report.value, "error": report.error, "seconds": report.seconds})
-        del report  # its exception holds on to what the objective had
+        del report  # its exception refers to the objects of the objective
 
 
 def _follow(driver: int) -> None:
-    """End with the driver: on Linux the kernel sees to it, elsewhere the process that watches this group alone."""
+    """End with the driver: on Linux the kernel does it too, elsewhere only the shell that watches this group."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != driver:  # it died before that took effect
@@ -185,7 +186,7 @@ def _follow(driver: int) -> None:
 
 
 def _load(setup: bytes, objective: bytes) -> Any:
-    """Make this interpreter find what the driver finds, within the memory that it may have, and load the objective."""
+    """Set the driver's import path and the limit of memory, and load the objective."""
     sys.path[:], memory = pickle.loads(setup)
     if memory is not None:
         import resource
@@ -197,18 +198,18 @@ def _load(setup: bytes, objective: bytes) -> Any:
 
 
 def _open_output(spare: int) -> None:
-    """Let what is printed reach the driver again where an objective closed its output."""
+    """Reopen stdout and stderr if an objective closed them."""
     for name, number in (("stdout", 1), ("stderr", 2)):
         try:
             os.fstat(number)
         except OSError:
             os.dup2(spare, number)
         if getattr(getattr(sys, name, None), "closed", True):
-            setattr(sys, name, open(number, "w", 1, encoding="utf-8", errors=_ERRORS, closefd=False))  # noqa: SIM115
+            setattr(sys, name, open(number, "w", 1, encoding="utf-8", errors=_ENCODING_ERRORS, closefd=False))  # noqa: SIM115
 
 
 def _flush() -> None:
-    """Send off what Python and C still hold back."""
+    """Flush the buffers of Python and of C."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
@@ -225,7 +226,7 @@ def _receive(pipe: int) -> bytes | None:
 def _read(pipe: int, length: int) -> bytes | None:
     parts, missing = [], length
     while missing:
-        part = os.read(pipe, min(missing, 1 << 20))
+        part = os.read(pipe, min(missing, _READ_SIZE))
         if not part:
             return None
         parts.append(part)

@@ -1,8 +1,7 @@
-"""Evaluate in worker processes of our own, where whatever happens to one of them costs one trial.
+"""Evaluate in worker processes that boca starts, in which a crash costs one trial.
 
-A slot is a thread here that feeds one worker process there, and starts another when that one ended.  A worker is a
-fresh interpreter, not a copy of this one: nothing of the calling script runs again, so the script needs no `__main__`
-guard.
+A slot is a thread here that feeds one worker process, and starts another if that one ended.  A worker is a new
+interpreter, not a copy of this one: nothing of the calling script runs again, so the script needs no `__main__` guard.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from boca.execution.executors.base import (
     Objective,
     Outcome,
     arguments,
-    checked,
+    checked_timeout,
     closed,
     finished,
     pickled,
@@ -34,18 +33,18 @@ from boca.execution.executors.base import (
 from boca.execution.executors.process import End, Worker
 from boca.execution.executors.worker import described
 
-_LOADING = 600.0  # seconds for a worker to start and to import what the objective needs
-_GRACE = 3.0  # seconds for an idle worker to end by itself, with what the objective left to be done at exit
+_LOADING_SECONDS = 600.0  # for a worker to start and import what the objective needs: large libraries on slow disks
+_EXIT_SECONDS = 3.0  # for an idle worker to exit by itself, with what the objective registered with `atexit`
 
 log = logging.getLogger("boca")
 
 
 @dataclass(frozen=True)
 class Workers:
-    """So many worker processes, each with at most so many bytes of memory.
+    """Worker processes, as many as `workers`, each with at most `memory` bytes.
 
-    The limit is one of address space, which counts what libraries reserve beside what they use: give a gigabyte more
-    than you mean.  It holds for each process that the objective starts as well, one by one, and on Linux alone.
+    `memory` limits the address space, on Linux alone.  Libraries reserve more of it than they use: give a gigabyte more
+    than you expect to need.  Each process that the objective starts has the same limit of its own.
     """
 
     workers: int
@@ -61,7 +60,7 @@ class Workers:
         if self.memory < 1:
             raise InvalidInput(f"memory must be a positive number of bytes, or None; got {self.memory!r}.")
         if sys.platform != "linux":
-            raise InvalidInput(f"A memory limit needs Linux; this is {sys.platform}. Leave memory out.")
+            raise InvalidInput(f"memory can be limited on Linux only; this is {sys.platform}. Leave memory out.")
 
 
 @dataclass(frozen=True)
@@ -72,24 +71,24 @@ class _Task:
 
 
 @final
-class SlotEngine:
+class WorkerEngine:
     """The engine of `executor=n` and `executor=Workers(n, memory=...)`.
 
-    A worker starts with the first evaluation of its slot.  The clock of a timeout starts when the worker has loaded the
-    objective, because its imports may take long; for that it has ten minutes.
+    A worker starts with the first evaluation of its slot.  A timeout counts from when the worker has loaded the
+    objective, since imports may take long; loading has a limit of ten minutes.
     """
 
-    def __init__(self, slots: Workers, objective: Objective, *, takes_fidelity: bool) -> None:
+    def __init__(self, workers: Workers, objective: Objective, *, takes_fidelity: bool) -> None:
         if not sys.executable:
-            raise InvalidInput("Workers need an interpreter, and sys.executable is empty. Set it to the path of one.")
+            raise InvalidInput("Workers need a Python interpreter, and sys.executable is empty. Set it to its path.")
         path = [entry for entry in sys.path if isinstance(entry, str)]
-        recipe = _frame(pickle.dumps((path, slots.memory))) + _frame(pickled(objective))
+        setup = _frame(pickle.dumps((path, workers.memory))) + _frame(pickled(objective))
         self._takes_fidelity = takes_fidelity
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._is_closed = False
-        places = [_Slot(recipe, Path.cwd(), self._stop) for _ in range(slots.workers)]
-        self._threads = [threading.Thread(target=slot.serve, args=(self._tasks,), daemon=True) for slot in places]
+        slots = [_Slot(setup, Path.cwd(), self._stop) for _ in range(workers.workers)]
+        self._threads = [threading.Thread(target=slot.serve, args=(self._tasks,), daemon=True) for slot in slots]
         for thread in self._threads:
             thread.start()
 
@@ -100,12 +99,12 @@ class SlotEngine:
     def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
         if self._is_closed:
             raise closed()
-        limit = checked(timeout)
+        limit = checked_timeout(timeout)
         values = pickled_arguments(arguments(x, z, takes_fidelity=self._takes_fidelity))
         if isinstance(values, Outcome):
             return finished(values)
         future: Future[Outcome] = Future()
-        future.set_running_or_notify_cancel()  # it is not for the one who waits to cancel
+        future.set_running_or_notify_cancel()  # the caller cannot cancel it
         self._tasks.put(_Task(_frame(values), limit, future))
         return future
 
@@ -125,55 +124,55 @@ def _frame(body: bytes) -> bytes:
 
 
 class _Slot:
-    """One evaluation at a time, in one worker after the other."""
+    """Runs one evaluation at a time, in a worker that it replaces if it ends."""
 
-    def __init__(self, recipe: bytes, directory: Path, stop: threading.Event) -> None:
-        self._recipe = recipe
+    def __init__(self, setup: bytes, directory: Path, stop: threading.Event) -> None:
+        self._setup = setup
         self._directory = directory
         self._stop = stop
         self._worker: Worker | None = None
 
     def serve(self, tasks: queue.SimpleQueue[_Task | None]) -> None:
-        """Evaluate one task after the other until there is None."""
+        """Evaluate tasks until there is None."""
         while (task := tasks.get()) is not None:
             began = time.perf_counter()
             try:
                 outcome = self._evaluate(task)
-            except Exception as error:  # no more processes, no more files: whoever waits shall know
-                self._dismiss()
-                reason = f"The evaluation could not be run: {described(error)}"
+            except Exception as error:  # no more processes or files; the future must have a result all the same
+                self._end_worker()
+                reason = f"The evaluation could not be started: {described(error)}"
                 outcome = Outcome(None, reason, "", time.perf_counter() - began, died=True)
             task.future.set_result(outcome)
-        self._dismiss(grace=0.0 if self._stop.is_set() else _GRACE)
+        self._end_worker(grace=0.0 if self._stop.is_set() else _EXIT_SECONDS)
 
     def _evaluate(self, task: _Task) -> Outcome:
         if self._stop.is_set():
             return Outcome(None, CLOSED, "", 0.0, died=True)
         if self._worker is not None and not self._worker.is_alive:
-            self._dismiss()  # it ended between two evaluations: that costs nothing
+            self._end_worker()  # it died between two evaluations, which costs nothing
         if self._worker is None:
             self._worker = Worker(self._directory)
-            loaded = self._worker.ask(self._recipe, _LOADING, self._stop)
+            loaded = self._worker.ask(self._setup, _LOADING_SECONDS, self._stop)
             if isinstance(loaded, End):
-                return self._failure(loaded, "The objective was not loaded", _LOADING, 0.0)
+                return self._failure(loaded, "The worker had not loaded the objective", _LOADING_SECONDS, 0.0)
             if loaded["error"] is not None:
-                return Outcome(None, loaded["error"], self._dismiss(), 0.0)
+                return Outcome(None, loaded["error"], self._end_worker(), 0.0)
         began = time.perf_counter()
         answer = self._worker.ask(task.message, task.timeout, self._stop)
         if isinstance(answer, End):
-            return self._failure(answer, "There was no result", task.timeout, time.perf_counter() - began)
+            return self._failure(answer, "The evaluation had no result", task.timeout, time.perf_counter() - began)
         return Outcome(answer["value"], answer["error"], self._worker.output, answer["seconds"])
 
     def _failure(self, end: End, missing: str, limit: float | None, seconds: float) -> Outcome:
-        """End the worker that owes an answer, and return the outcome without one."""
-        worker, output = self._worker, self._dismiss()
+        """End a worker that did not answer, and return the outcome."""
+        worker, output = self._worker, self._end_worker()
         if end is End.LATE:
             return Outcome(None, f"{missing} after {limit:g} s; its process was killed.", output, seconds)
         reason = CLOSED if end is End.STOPPED or worker is None else f"The worker {worker.fate} and left no result."
         log.info("%s", reason)
         return Outcome(None, reason, output, seconds, died=True)
 
-    def _dismiss(self, *, grace: float = 0.0) -> str:
+    def _end_worker(self, *, grace: float = 0.0) -> str:
         """End the worker if there is one, and return what it has printed."""
         if self._worker is None:
             return ""

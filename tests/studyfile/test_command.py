@@ -127,11 +127,11 @@ def test_a_value_never_reaches_a_shell(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("train {lrr}", r"may have the places \{lr\}, \{T\}; got \{lrr\} \(did you mean 'lr'\?\)"),
-        ("train {}", r"may have the places \{lr\}, \{T\}; got \{\}"),
+        ("train {lrr}", r"placeholders \{lr\}, \{T\}; got \{lrr\} \(did you mean 'lr'\?\)"),
+        ("train {}", r"placeholders \{lr\}, \{T\}; got \{\}"),
         ("train {lr:.3f}", r"got \{lr:.3f\}"),
-        ("train {lr", "needs {{ or }} for a brace"),
-        ("train lr}", "needs {{ or }} for a brace"),
+        ("train {lr", "got 'train {lr'. Write {{ or }}"),
+        ("train lr}", "got 'train lr}'. Write {{ or }}"),
         ("train '{lr}", r"quoted as for a shell.*No closing quotation"),
         ("  ", "must be a command line"),
         ("train a\0b", "NUL"),
@@ -143,7 +143,7 @@ def test_a_line_that_cannot_be_meant_is_refused_at_once(line, message):
 
 
 def test_a_name_that_no_environment_can_hold_is_refused():
-    with pytest.raises(InvalidInput, match="without '='; got 'a=b'"):
+    with pytest.raises(InvalidInput, match=r"without '='.*; got 'a=b'"):
         Command("train", ".", ("a=b",))
 
 
@@ -180,19 +180,19 @@ def test_the_value_in_the_file_comes_first(written):
 @pytest.mark.parametrize("written", ["", '{"loss": 1}', '{"value": "0.9"}', "NaN", "[" * 9999])
 def test_a_file_without_a_number_is_an_error_that_shows_it(written):
     code = f"import os; open(os.environ['BOCA_RESULT'], 'w').write({written!r}); print(1)"
-    with pytest.raises(CommandFailed, match=r"finite number to \$BOCA_RESULT") as caught:
+    with pytest.raises(CommandFailed, match=r"\$BOCA_RESULT.*finite number") as caught:
         python(code)({})
     assert repr(written)[:50] in str(caught.value)
 
 
 @pytest.mark.parametrize("line", ["accuracy: 0.9", "nan", "0,93"])
 def test_a_last_line_that_is_no_number_is_an_error_that_shows_it(line):
-    with pytest.raises(CommandFailed, match=f"last line; that was {re.escape(repr(line))}"):
+    with pytest.raises(CommandFailed, match=f"last line.*{re.escape(repr(line))}"):
         python(f"print(3); print({line!r})")({})
 
 
 def test_silence_is_an_error():
-    with pytest.raises(CommandFailed, match="it printed nothing"):
+    with pytest.raises(CommandFailed, match="printed nothing"):
         python("pass")({})
 
 
@@ -210,7 +210,7 @@ def test_the_exit_status_and_the_end_of_the_errors_are_told():
 
 @pytest.mark.parametrize(("name", "number"), [("KILL", 9), ("TERM", 15)])
 def test_the_signal_is_told(name, number):
-    with pytest.raises(CommandFailed, match=rf"was ended by signal {number} \(SIG{name}\)"):
+    with pytest.raises(CommandFailed, match=rf"killed by signal {number} \(SIG{name}\)"):
         shell(f"kill -{name} $$")({})
 
 
@@ -249,7 +249,7 @@ def test_characters_are_not_torn(capsys):
     assert capsys.readouterr().out == "a" + "é" * 100_000 + "\n1\n"
 
 
-def test_nobody_has_to_listen(monkeypatch, tmp_path):
+def test_the_output_needs_no_reader(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "stdout", None)
     assert python("print(1)")({}) == 1.0
     with (tmp_path / "closed").open("w") as closed:
@@ -275,7 +275,7 @@ def test_a_chatty_command_costs_no_memory():
 
 
 def test_the_end_of_a_long_line_does_not_pass_for_the_line(capsys):
-    with pytest.raises(CommandFailed, match="that was '1111"):
+    with pytest.raises(CommandFailed, match=r"last line.*'1111"):
         python("print('9' + '1' * 100_000)")({})
     capsys.readouterr()
 
@@ -370,7 +370,7 @@ def test_an_exception_in_the_middle_ends_the_command(tmp_path, monkeypatch):
 
 
 def test_a_supervisor_that_is_killed_is_told_and_takes_the_command_along(tmp_path):
-    with pytest.raises(CommandFailed, match="the process that watched over it was killed"):
+    with pytest.raises(CommandFailed, match="supervisor process was killed"):
         shell(FAMILY.replace("wait", "kill -9 $PPID; wait"), tmp_path)({})
     wait_until(lambda: not any(is_running(pid) for pid in family(tmp_path)))
 

@@ -1,0 +1,68 @@
+"""The command `boca` and its subcommands.
+
+A subcommand is a function in a module beside this one, or an app of its own if several belong together.  It raises what
+the library raises.  Only `main` turns an error into a sentence and an exit status: 0 for success, 1 if nothing was
+found, 2 for a mistake of the user or a storage that fails, 130 if the run was interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import boca
+from boca.bench.command import app as bench
+from boca.cli import look, manage
+from boca.cli.run import run
+from boca.domain.errors import BocaError, ObjectiveFailed
+from boca.problems import data
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+_data = typer.Typer(no_args_is_help=True, help="Download the measured data of the real problems.")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its status."""
+    try:
+        app(args=arguments, prog_name="boca")
+    except ObjectiveFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except BocaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"boca {boca.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Optimize something expensive, spending most of the budget on cheap approximations.
+
+    boca run study.toml runs the study that a file describes, and resumes it if it is run again. boca show, best and
+    export read what is stored, during a run and after it.
+    """
+
+
+@_data.command()
+def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(data.names())}.")]) -> None:
+    """Download a data set unless it is here, check it, and print its path."""
+    print(data.fetch(name))
+
+
+for _command in (run, look.show, look.best, look.export, look.dashboard, look.report, manage.retry, manage.delete):
+    app.command()(_command)
+app.add_typer(bench, name="bench")
+app.add_typer(_data, name="data")

@@ -1,0 +1,103 @@
+"""`boca run`: run the study of a file."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boca.accounting.ledger import Ledger
+from boca.accounting.readable import readable
+from boca.domain.errors import BocaError
+from boca.execution import run as execution
+from boca.execution.callbacks import Log, Progress
+from boca.execution.options import RunOptions, StudyOptions
+from boca.execution.run import Result
+from boca.render import advice, point
+from boca.study.storage.location import location
+from boca.studyfile import StudyFile, load
+
+_OPTION_OF_ARGUMENT = {"allow_change=True": "--allow-change", "executor=n": "--workers N"}
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study, in TOML.")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Worker processes.", show_default="what the file says")
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where to store it: a file or a URL.", show_default="what the file says"),
+    ] = None,
+    allow_change: Annotated[
+        bool,
+        typer.Option(
+            "--allow-change",
+            help="Permit a larger budget than the stored one, and new strategy fields of this version.",
+        ),
+    ] = False,
+) -> None:
+    """Run the study of a file until its budget is spent; resume it after any interruption."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        result = _result(load(file), workers, storage, allow_change=allow_change)
+    except BocaError as error:
+        error.args = tuple(_in_options(str(argument)) for argument in error.args)
+        raise
+    _print_result(result)
+    if result.interrupted:
+        raise typer.Exit(130)
+    if result.x is None:
+        raise typer.Exit(1)
+
+
+def _result(study: StudyFile, workers: int | None, storage: str | None, *, allow_change: bool) -> Result:
+    return execution.drive(
+        study.objective,
+        study.problem,
+        StudyOptions(
+            budget=study.budget,
+            strategy=study.strategy,
+            seed=study.seed,
+            storage=study.storage if storage is None else location(storage),
+            name=study.name,
+            allow_change=allow_change,
+        ),
+        RunOptions(
+            executor=workers or study.workers,
+            timeout=study.timeout,
+            max_retries=study.max_retries,
+            callbacks=Progress() if sys.stderr.isatty() else Log(),
+        ),
+    )
+
+
+def _in_options(message: str) -> str:
+    """Return a message of the library in the words of the command: options in place of arguments."""
+    for argument, option in _OPTION_OF_ARGUMENT.items():
+        message = message.replace(argument, option)
+    return message
+
+
+def _print_result(result: Result) -> None:
+    for warning in result.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if result.x is None:
+        print("Nothing was completed at the target.")
+    else:
+        print(f"best at the target: {result.value:.6g} at {point(result.x)}")
+    if result.recommendation is not None:
+        advised = result.recommendation
+        print(f"recommended: {point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}")
+    count = len(result.history)
+    print(f"{count} trial{'' if count == 1 else 's'}, spent {_spent(result)}")
+
+
+def _spent(result: Result) -> str:
+    study = result.study
+    if study is None:
+        return readable(result.spent)
+    return Ledger(study.problem, result.history, study.limit).spent_in_words

@@ -1,0 +1,44 @@
+"""Amounts as people read them."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from boca.accounting.readable import readable
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (16.94, "16.9"),
+        (23.849999999999998, "23.8"),
+        (25, "25"),
+        (0.0123456, "0.0123"),
+        (0.1 + 0.2, "0.3"),
+        (999.6, "1,000"),
+        (1234.5, "1,230"),
+        (30_000, "30,000"),
+        (12_345_678, "12,300,000"),
+        (-1.5, "-1.5"),
+        (1.2345e12, "1.23e+12"),
+        (1.2345e-7, "1.23e-07"),
+        (math.inf, "inf"),
+    ],
+)
+def test_three_digits_are_kept_and_an_exponent_is_the_exception(amount, text):
+    assert readable(amount) == text
+
+
+def test_the_text_is_the_amount_to_half_a_unit_of_the_third_digit():
+    rng = random.Random(0)
+    for _ in range(300):
+        amount = 10.0 ** rng.uniform(-12, 15)
+        text = readable(amount)
+        assert float(text.replace(",", "")) == pytest.approx(amount, rel=5.1e-3)
+        digits = text.partition("e")[0].replace(",", "").replace(".", "").lstrip("0")
+        assert len(digits.rstrip("0")) <= 3
