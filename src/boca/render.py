@@ -1,7 +1,7 @@
-"""Trials and results as small pieces of HTML, for notebooks and reports.
+"""Trials and results as small pieces of HTML, for notebooks and reports, and numbers and points as words.
 
-Everything that comes from outside is escaped here.  Nothing has a colour of its own, so that it can be read on a light
-and on a dark page.  The objects that it shows call it; it imports none of them.
+Everything that comes from outside is escaped here.  Nothing has a color of its own, so that it can be read on a light
+and on a dark page.  A trial or a result imports this module when it is displayed, and not before.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from boca.domain.trial import Trial
     from boca.execution.run import Result
 
-ROWS = 20  # of a history; longer ones are cut in the middle
-COLUMNS = 12  # of parameters and fidelities together
-LONGEST = 80  # characters of a cell
+MAX_ROWS = 20  # of a history, which is then cut in the middle: a screenful
+MAX_COLUMNS = 12  # of parameters and fidelities together, so that a notebook seldom scrolls sideways
+_MAX_CELL = 80  # characters
+_MAX_NAME = 24  # characters of a name or an option in the table of a history
+_MAX_SENTENCE = 400  # characters of a reason, an error or a warning
 
 _TABLE = "border-collapse:collapse;margin:0.3em 0;color:inherit;font-size:inherit"
 _CELL = (
@@ -28,16 +30,19 @@ _DIM = "opacity:0.75"
 # Words ------------------------------------------------------------------------------------------------------------
 
 
-def text(value: object, longest: int = LONGEST) -> str:
-    """Return a value as plain words, not escaped: floats to six digits, nothing for None, long texts cut."""
+def text(value: object, longest: int = _MAX_CELL) -> str:
+    """Return a value as plain words, not escaped: floats to six digits, nothing for None, long texts cut.
+
+    Six digits are for values and points, which are compared and typed in again; `amount` is for costs and times.
+    """
     if value is None:
         return ""
     words = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 
 
-def option(value: object, longest: int = LONGEST) -> str:
-    """Return the value of a parameter as plain words: there, None is an option like any other."""
+def option(value: object, longest: int = _MAX_CELL) -> str:
+    """Return the value of a parameter as plain words: unlike in `text`, None is an option like any other."""
     return "None" if value is None else text(value, longest)
 
 
@@ -46,8 +51,15 @@ def point(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{text(name)} = {option(value)}" for name, value in values.items())
 
 
+def amount(number: float) -> str:
+    """Return a cost or a time to three digits; its whole part is never rounded, and has commas from 10,000 on."""
+    if 1e13 > abs(number) >= 1e4:
+        return f"{number:,.0f}"
+    return f"{number:.0f}" if 1e4 > abs(number) >= 1e3 else f"{number:.3g}"
+
+
 def advice(mean: float, std: float, verified: bool) -> str:
-    """Return what a model believes of a point, in plain words."""
+    """Return what a model expects at a point, in plain words."""
     was = "was run" if verified else "was not run"
     return f"expected {mean:.6g} ± {std:.2g}; it {was} at the target"
 
@@ -56,36 +68,36 @@ def advice(mean: float, std: float, verified: bool) -> str:
 
 
 def history(trials: Sequence[Trial], title: str) -> str:
-    """Return a table, one row a trial."""
+    """Return a table with one row per trial."""
     if not trials:
         return f"<div>{escape(title)}</div>"
     parts = [("x", name) for name in trials[0].x] + [("z", name) for name in trials[0].z]
-    shown, hidden = parts[:COLUMNS], parts[COLUMNS:]
-    heads = ["trial", "state", "value", "cost", *(text(name, 24) for _, name in shown), "phase"]
+    shown, hidden = parts[:MAX_COLUMNS], parts[MAX_COLUMNS:]
+    heads = ["trial", "state", "value", "cost", *(text(name, _MAX_NAME) for _, name in shown), "phase"]
     rows = [_row(trial, shown) for trial in _ends(trials)]
     more = len(trials) - len(rows)
     if more:
-        rows.insert(ROWS // 2, [f"… {more} more trials …"])
+        rows.insert(MAX_ROWS // 2, [f"… {more} more trials …"])
     note = f", {len(hidden)} more columns" if hidden else ""
     return f"<div>{escape(title)}{note}{table(heads, rows)}</div>"
 
 
 def _ends(trials: Sequence[Trial]) -> list[Trial]:
-    if len(trials) <= ROWS:
+    if len(trials) <= MAX_ROWS:
         return list(trials)
-    return [*trials[: ROWS // 2], *trials[len(trials) - ROWS // 2 :]]
+    return [*trials[: MAX_ROWS // 2], *trials[len(trials) - MAX_ROWS // 2 :]]
 
 
 def _row(trial: Trial, parts: Iterable[tuple[str, str]]) -> list[str]:
-    values = (option(getattr(trial, part).get(name), 24) for part, name in parts)
-    return [str(trial.number), trial.state, text(trial.value), text(trial.cost), *values, trial.phase]
+    values = (option(getattr(trial, part).get(name), _MAX_NAME) for part, name in parts)
+    return [str(trial.number), trial.state, text(trial.value), amount(trial.cost), *values, trial.phase]
 
 
 def trial(one: Trial) -> str:
-    """Return one trial with its reasons."""
-    rows = [("x", point(one.x)), ("z", point(one.z)), ("value", text(one.value)), ("cost", text(one.cost))]
-    rows += [("seconds", text(one.seconds)), ("failed with", text(one.reason, 400))]
-    rows += [("why", text(one.why.get("reason"), 400))]
+    """Return one trial and why it was chosen."""
+    rows = [("x", point(one.x)), ("z", point(one.z)), ("value", text(one.value)), ("cost", amount(one.cost))]
+    rows += [("seconds", "" if one.seconds is None else amount(one.seconds))]
+    rows += [("failed with", text(one.reason, _MAX_SENTENCE)), ("why", text(one.why.get("reason"), _MAX_SENTENCE))]
     numbers: dict[str, Any] = {
         key: one.why[key] for key in ("mean", "std", "ucb", "beta", "xi", "gamma", "c") if key in one.why
     }
@@ -95,21 +107,21 @@ def trial(one: Trial) -> str:
 
 def result(one: Result) -> str:
     """Return what was found and what it cost, with the trials folded away."""
-    rows = [("best at the target", "nothing was completed there" if one.x is None else text(one.value))]
+    rows = [("best at the target", "no trial is complete at the target" if one.x is None else text(one.value))]
     if one.x is not None:
         rows.append(("at", point(one.x)))
     if one.recommendation is not None:
         advised = one.recommendation
         rows.append(("recommended", f"{point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}"))
-    rows.append(("spent", f"{text(one.spent)} on {len(one.history)} trials"))
-    rows += [("warning", text(warning, 400)) for warning in one.warnings]
+    rows.append(("spent", f"{amount(one.spent)} on {len(one.history)} trials"))
+    rows += [("warning", text(warning, _MAX_SENTENCE)) for warning in one.warnings]
     trials = history(one.history, repr(one.history))
     head = f"<summary style='cursor:pointer;{_DIM}'>trials</summary>"
     return f"<div>{table([], rows)}<details>{head}{trials}</details></div>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of plain words, which are escaped; a row with a single cell goes all the way across."""
+    """Return a table of plain words, which are escaped; a row with a single cell spans all columns."""
     head = "".join(f"<th style='{_CELL};{_DIM}'>{escape(name)}</th>" for name in heads)
     body = "".join(_cells(row, len(heads)) for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if heads else ""
