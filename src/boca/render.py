@@ -74,7 +74,7 @@ def history(trials: Sequence[Trial], title: str) -> str:
     parts = [("x", name) for name in trials[0].x] + [("z", name) for name in trials[0].z]
     shown, hidden = parts[:MAX_COLUMNS], parts[MAX_COLUMNS:]
     heads = ["trial", "state", "value", "cost", *(text(name, _MAX_NAME) for _, name in shown), "phase"]
-    rows = [_row(trial, shown) for trial in _ends(trials)]
+    rows = [_row(trial, shown) for trial in ends(trials, MAX_ROWS)]
     more = len(trials) - len(rows)
     if more:
         rows.insert(MAX_ROWS // 2, [f"… {more} more trials …"])
@@ -82,10 +82,11 @@ def history(trials: Sequence[Trial], title: str) -> str:
     return f"<div>{escape(title)}{note}{table(heads, rows)}</div>"
 
 
-def _ends(trials: Sequence[Trial]) -> list[Trial]:
-    if len(trials) <= MAX_ROWS:
+def ends(trials: Sequence[Trial], limit: int) -> list[Trial]:
+    """Return the trials, or the first and the last of them if there are more than the limit."""
+    if len(trials) <= limit:
         return list(trials)
-    return [*trials[: MAX_ROWS // 2], *trials[len(trials) - MAX_ROWS // 2 :]]
+    return [*trials[: limit // 2], *trials[len(trials) - limit // 2 :]]
 
 
 def _row(trial: Trial, parts: Iterable[tuple[str, str]]) -> list[str]:
