@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
@@ -115,8 +116,9 @@ def test_a_result_shows_what_was_found_and_folds_its_trials():
     page = shown(result)
     rows = {row[0]: row[1] for row in page.rows if len(row) == 2}
     assert float(rows["best at the target"]) == pytest.approx(result.value, rel=1e-5)
-    assert f"{result.recommendation.mean:.6g}" in rows["recommended"]
-    assert rows["spent"] == "3 on 3 trials"
+    advised = result.recommendation
+    assert render.expected(advised.mean, advised.std) in rows["recommended"]
+    assert rows["spent"] == "3 of 3 targets on 3 trials"
     assert "details" in page.tags
 
 
@@ -140,6 +142,26 @@ def test_nothing_has_a_colour_of_its_own():
 )
 def test_an_amount_has_three_digits_and_a_whole_part_that_is_not_rounded(number, words):
     assert render.amount(number) == words
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "words"),
+    [
+        (0.893729, 0.0031415, "0.8937 ± 0.0031"),
+        (12345.678, 251.2, "12346 ± 251"),
+        (1.0, 2.34, "1.0 ± 2.3"),
+        (5.0, 0.0, "5 ± 0"),
+        (1e12, 3.0, "1e+12 ± 3"),
+    ],
+)
+def test_a_mean_has_the_digits_that_its_deviation_allows(mean, std, words):
+    assert render.expected(mean, std) == words
+
+
+def test_a_pickled_result_shows_what_was_spent_without_its_budget():
+    result = boca.minimize(lambda x: x["a"], boca.Space(a=boca.Float(0, 1)), budget=boca.targets(3), seed=0)
+    rows = {row[0]: row[1] for row in shown(pickle.loads(pickle.dumps(result))).rows if len(row) == 2}
+    assert rows["spent"] == "3 on 3 trials"
 
 
 def test_a_cost_is_shown_with_three_digits():

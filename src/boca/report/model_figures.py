@@ -11,7 +11,7 @@ from boca.plots import model_data as data
 from boca.plots.axis import Note
 from boca.plots.model_data import BAND
 from boca.plots.study import StudyView
-from boca.render import text
+from boca.render import expected, text
 from boca.report.traces import (
     BLACK,
     BLUE,
@@ -69,7 +69,7 @@ def _slice(found: data.Slice) -> Figure:
 def _belief(found: data.Slice) -> list[Figure]:
     """Return mean and band, or a diamond with a bar for every option of a choice."""
     x = numbers(found.position)
-    words = [_expected(m, s) for m, s in zip(found.mean, found.std, strict=True)]
+    words = [f"mean {expected(m, s)}" for m, s in zip(found.mean, found.std, strict=True)]
     mean: Figure = {"x": x, "y": numbers(found.mean), "name": "f at the target", "text": words, "hoverinfo": "text"}
     if found.axis.scale == "choice":
         bars = {"type": "data", "array": numbers(BAND * found.std), "color": BLUE, "thickness": 1.5}
@@ -81,10 +81,6 @@ def _belief(found: data.Slice) -> list[Figure]:
         edge | {"y": numbers(high), "fill": "tonexty", "fillcolor": "rgba(0,0,0,0.13)"},
         mean | {"mode": "lines", "line": {"color": BLUE}},
     ]
-
-
-def _expected(mean: float, std: float) -> str:
-    return f"mean {mean:.6g} ± {std:.2g}"
 
 
 def map2d(study: StudyView) -> Picture:
@@ -117,7 +113,10 @@ def _map(found: data.Map, study: StudyView) -> Figure:
 
 
 def _heat(found: data.Map) -> Figure:
-    words = [[_expected(m, s) for m, s in zip(*rows, strict=True)] for rows in zip(found.mean, found.std, strict=True)]
+    words = [
+        [f"mean {expected(m, s)}" for m, s in zip(*rows, strict=True)]
+        for rows in zip(found.mean, found.std, strict=True)
+    ]
     return {
         "type": "heatmap",
         "x": numbers(found.x_position),

@@ -9,12 +9,11 @@ import math
 
 import numpy as np
 
-from boca.accounting.ledger import Ledger
 from boca.domain.space import Parameter
 from boca.plots import model_data
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
-from boca.render import advice, amount, option, point, text
+from boca.render import advice, amount, option, point, spending, text, with_unit
 
 _UNMOVED_SAID_FROM_TRIALS = 5  # fewer can agree in a fidelity by chance
 _UNINFORMATIVE_ABOVE = 0.95  # information gap of the median trial below the target; 1 is no information
@@ -44,7 +43,7 @@ def costs(study: StudyView) -> str:
     ledger = study.ledger
     paid = [t for t in study.history.finished if not t.added]
     imported = sum(t.added for t in study.history)
-    words = [f"{_count(len(paid), 'trial', 'trials')} cost {_share_of_budget(ledger)}."]
+    words = [f"{_count(len(paid), 'trial', 'trials')} cost {spending(ledger)}."]
     each = ledger.target
     if paid and each is not None and study.problem.fidelity:
         about = "" if ledger.is_exact else "about "
@@ -52,35 +51,11 @@ def costs(study: StudyView) -> str:
         times = f", {total / ledger.spent:.3g} times as much" if ledger.spent > 0 else ""
         words.append(
             f"The same number of queries at the target would have cost {about}{len(paid)} × {amount(each)} = "
-            f"{_with_unit(ledger, total)}{times}."
+            f"{with_unit(ledger, total)}{times}."
         )
     if imported:
         words.append(f"{_count(imported, 'imported result was', 'imported results were')} not charged.")
     return " ".join(words)
-
-
-def _share_of_budget(ledger: Ledger) -> str:
-    """Return what was spent in the unit of the budget, and in that of the ledger if it is another."""
-    spent = _with_unit(ledger, ledger.spent)
-    if ledger.limit is None:
-        return spent
-    if ledger.limit.unit != "targets" or ledger.unit == "targets":
-        return f"{amount(ledger.spent)} of {_with_unit(ledger, ledger.limit.amount)}"
-    if ledger.target is None:
-        return f"{spent}; the budget is {_targets(ledger.limit.amount)}"
-    about = "" if ledger.is_exact else "about "
-    in_targets = f"{about}{amount(ledger.spent / ledger.target)} of {_targets(ledger.limit.amount)}"
-    return in_targets if ledger.unit == "cost" and ledger.target == 1.0 else f"{in_targets} ({spent})"
-
-
-def _targets(number: float) -> str:
-    return f"{amount(number)} {'target' if number == 1.0 else 'targets'}"
-
-
-def _with_unit(ledger: Ledger, number: float) -> str:
-    if ledger.unit == "targets":
-        return _targets(number)
-    return f"{amount(number)} {'cost units' if ledger.unit == 'cost' else 'seconds'}"
 
 
 def _count(n: int, one: str, many: str) -> str:
