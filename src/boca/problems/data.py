@@ -205,9 +205,7 @@ def _download_newsgroups() -> bytes:
             f"be {_SHA256['newsgroups']}. Try another version of scikit-learn."
         )
     lines = "".join(json.dumps(document._asdict(), ensure_ascii=False) + "\n" for document in documents)
-    return lzma.compress(
-        lines.encode("utf-8"), preset=1
-    )  # a fifth of the time, a quarter more bytes
+    return lzma.compress(lines.encode("utf-8"), preset=1)  # a fifth of the time, a quarter more bytes
 
 
 def _write(destination: Path, content: bytes) -> None:
