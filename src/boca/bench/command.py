@@ -67,21 +67,7 @@ def run(
         None if seeds is None else parse_seeds(seeds),
         learn=learn,
     )
-    left = runner.missing(wanted, out)
-    _say(f"{len(wanted) - len(left)} of {len(wanted)} runs are done, {len(left)} are left.")
-    try:
-        failures = _run(left, out, jobs)
-    except KeyboardInterrupt:
-        for worker in multiprocessing.active_children():
-            worker.kill()  # running cells are not waited for
-        _say("Stopped. Run the same command to resume.")
-        raise typer.Exit(130) from None
-    except BrokenProcessPool:
-        _say("A worker was killed, perhaps because memory ran out. Run the same command to resume.")
-        raise typer.Exit(1) from None
-    if failures:
-        _say(f"{failures} of {len(left)} runs failed; tracebacks above. Run the same command to try again.")
-        raise typer.Exit(1)
+    _run_missing(wanted, out, jobs)
 
 
 @app.command()
@@ -170,6 +156,25 @@ def _known(option: str, names: Iterable[str], run: Iterable[str]) -> None:
     for name in names:
         if name not in there:
             raise InvalidInput(f"{option} {name} was not run; it must be one of {', '.join(there)}.")
+
+
+def _run_missing(wanted: Sequence[runner.Cell], out: Path, jobs: int) -> None:
+    """Run what is missing, and exit with a status other than 0 if that does not succeed."""
+    left = runner.missing(wanted, out)
+    _say(f"{len(wanted) - len(left)} of {len(wanted)} runs are done, {len(left)} are left.")
+    try:
+        failures = _run(left, out, jobs)
+    except KeyboardInterrupt:
+        for worker in multiprocessing.active_children():
+            worker.kill()  # running cells are not waited for
+        _say("Stopped. Run the same command to resume.")
+        raise typer.Exit(130) from None
+    except BrokenProcessPool:
+        _say("A worker was killed, perhaps because memory ran out. Run the same command to resume.")
+        raise typer.Exit(1) from None
+    if failures:
+        _say(f"{failures} of {len(left)} runs failed; tracebacks above. Run the same command to try again.")
+        raise typer.Exit(1)
 
 
 def _run(left: Sequence[runner.Cell], out: Path, jobs: int) -> int:

@@ -6,9 +6,14 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from boca.domain.errors import InvalidInput
 from boca.study.storage.reader import Reader
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.applications import Starlette
 
 
 def serve(
@@ -53,20 +58,25 @@ def serve(
             token=token,
             cookie=f"boca_{bound}",  # browsers share cookies between ports
         )
-        config = uvicorn.Config(
-            page,
-            log_level="warning",
-            access_log=False,  # it would show the token
-            server_header=False,
-            ws="none",
-            timeout_graceful_shutdown=2,
-        )
         shown = f"[{host}]" if ":" in host else host
         say(
             f"http://{shown}:{bound}/{'' if token is None else '?token=...'} shows {reader.place}. Stop it with Ctrl-C."
         )
         with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
+            uvicorn.Server(_configured(page)).run(sockets=[listener])
+
+
+def _configured(page: Starlette) -> uvicorn.Config:
+    import uvicorn
+
+    return uvicorn.Config(
+        page,
+        log_level="warning",
+        access_log=False,  # it would show the token
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
 
 
 def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, str]:
