@@ -19,8 +19,8 @@ PEERS = "benchmarks.peers."
 
 LEGEND = (
     "Simple regret, the optimum minus the best noiseless f among queries at the target (z*), within each share of the "
-    "budget: median; mean ± standard error over seeds. Some rows have fewer seeds than others. Budget to best peer: the "
-    "share of the budget that was spent when a run was first as good as the best peer is at the end (the lowest median "
+    "budget: median; mean ± standard error over seeds. Some rows have fewer seeds than others. Budget to best peer: "
+    "the share of the budget spent when a run was first as good as the best peer is at the end (the lowest median "
     "regret there of any method that is not the library's own), median over seeds; a run that never was counts as "
     "infinite. Overhead: seconds per suggestion, median and mean over all suggestions of all seeds. "
     '"none": runs without a query at z* by then, left out.'
@@ -52,7 +52,7 @@ def markdown(runs: Runs) -> str:
 
 
 def paired(runs: Runs, method: str, other: str) -> str:
-    """Return how two methods did on the seeds that both have run, one row per problem: medians, and paired log-ratios."""
+    """Return how two methods did on the seeds that both ran, one row per problem: medians and paired log-ratios."""
     shares = [f"{100 * share:g} %" for share in SHARES]
     heads = ["problem", "seeds", f"median of {short(method)}", f"median of {short(other)}", *shares]
     rows = []

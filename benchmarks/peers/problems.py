@@ -71,7 +71,7 @@ def late(seed: int) -> Benchmark:
 
 
 def common_bias(seed: int) -> Benchmark:
-    """Return g = f - 3 (1 - z): a cheap query is too low by the same amount at every x, and as good as an expensive one."""
+    """Return g = f - 3 (1 - z): a cheap query is too low by the same amount at every x, as good as an expensive one."""
     return _in_the_plane("common_bias", lambda x, z: _waves(x, _CENTRE) - 3 * (1 - z["z1"]), seed)
 
 
