@@ -152,7 +152,7 @@ def test_pretended_seconds_are_charged_and_not_waited_for():
     assert runner.effort(cell) < 60.0
 
 
-def test_the_short_ones_differ_in_their_capital_only():
+def test_the_short_ones_differ_in_their_budget_only():
     for name in ("branin", "currin"):
         long, short = boca.problems.get(name), get(f"short_{name}")
         assert short.budget == boca.targets(10)
@@ -229,7 +229,7 @@ def test_a_trial_that_was_not_its_own_is_refused():
         study.ask()
 
 
-def test_optuna_reaches_the_end_of_the_capital_and_is_pure():
+def test_optuna_reaches_the_end_of_the_budget_and_is_pure():
     pytest.importorskip("optuna")
     from benchmarks.peers.optuna import TPE
 

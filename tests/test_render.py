@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -66,14 +69,14 @@ def test_a_long_history_is_cut_in_the_middle_and_says_so():
     page = shown(History([trial(k) for k in range(1000)]))
     numbers = [row[0] for row in page.rows[1:]]
     assert numbers == [*map(str, range(10)), "… 980 more trials …", *map(str, range(990, 1000))]
-    whole = shown(History([trial(k) for k in range(render.ROWS)]))
-    assert len(whole.rows) == 1 + render.ROWS
+    whole = shown(History([trial(k) for k in range(render.MAX_ROWS)]))
+    assert len(whole.rows) == 1 + render.MAX_ROWS
     assert "more" not in whole.text
 
 
 def test_many_parameters_are_counted_instead_of_shown():
     page = shown(History([trial(x={f"p{i}": i for i in range(40)})]))
-    assert len(page.rows[0]) == 4 + render.COLUMNS + 1
+    assert len(page.rows[0]) == 4 + render.MAX_COLUMNS + 1
     assert "29 more columns" in page.text
 
 
@@ -114,15 +117,16 @@ def test_a_result_shows_what_was_found_and_folds_its_trials():
     page = shown(result)
     rows = {row[0]: row[1] for row in page.rows if len(row) == 2}
     assert float(rows["best at the target"]) == pytest.approx(result.value, rel=1e-5)
-    assert f"{result.recommendation.mean:.6g}" in rows["recommended"]
-    assert rows["spent"] == "3 on 3 trials"
+    advised = result.recommendation
+    assert render.expected(advised.mean, advised.std) in rows["recommended"]
+    assert rows["spent"] == "3 of 3 targets on 3 trials"
     assert "details" in page.tags
 
 
 def test_a_result_without_a_best_says_so_and_shows_its_warnings():
     result = boca.Result(None, None, None, History([trial()]), 1.0, (f"Careful: {EVIL}",))
     page = shown(result)
-    assert "nothing was completed there" in page.text
+    assert "no trial is complete" in page.text
     assert f"Careful: {EVIL}" in page.text
     assert "script" not in page.tags
 
@@ -131,6 +135,44 @@ def test_nothing_has_a_colour_of_its_own():
     html = History([trial()])._repr_html_() + trial()._repr_html_()
     assert set(re.findall(r"color:[^;']*|background[^;']*", html)) == {"color:inherit"}
     assert set(re.findall(r"rgba?\([^)]*\)|#[0-9a-f]{3,6}\b", html)) == {"rgba(128,128,128,0.35)"}
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0.0, "0"), (0.123456, "0.123"), (23.84, "23.8"), (1234.5, "1234"), (9876543.2, "9,876,543"), (2e15, "2e+15")],
+)
+def test_an_amount_has_three_digits_and_a_whole_part_that_is_not_rounded(number, words):
+    assert render.amount(number) == words
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "words"),
+    [
+        (0.893729, 0.0031415, "0.8937 ± 0.0031"),
+        (12345.678, 251.2, "12346 ± 251"),
+        (1.0, 2.34, "1.0 ± 2.3"),
+        (5.0, 0.0, "5 ± 0"),
+        (1e12, 3.0, "1e+12 ± 3"),
+    ],
+)
+def test_a_mean_has_the_digits_that_its_deviation_allows(mean, std, words):
+    assert render.expected(mean, std) == words
+
+
+def test_a_pickled_result_shows_what_was_spent_without_its_budget():
+    result = boca.minimize(lambda x: x["a"], boca.Space(a=boca.Float(0, 1)), budget=boca.targets(3), seed=0)
+    rows = {row[0]: row[1] for row in shown(pickle.loads(pickle.dumps(result))).rows if len(row) == 2}
+    assert rows["spent"] == "3 on 3 trials"
+
+
+def test_a_cost_is_shown_with_three_digits():
+    page = shown(History([trial(cost=0.1234567890123456)]))
+    assert page.rows[1][3] == "0.123"
+
+
+def test_displaying_is_not_imported_before_it_is_asked_for():
+    program = "import sys, boca; sys.exit('boca.render' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_a_history_becomes_a_table_of_pandas():

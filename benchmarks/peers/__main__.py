@@ -1,4 +1,4 @@
-"""Run everybody on the same problems, and print what came out.
+"""Run every method on the same problems, and print the results.
 
     python -m benchmarks.peers run --out peers-results
     python -m benchmarks.peers run --out peers-results --problem currin --seeds 3
@@ -7,7 +7,7 @@
     python -m benchmarks.peers csv peers-results
 
 `boca bench run`, `boca bench table` and `boca bench figures` take the same names and the same directory.  A run that is
-stopped goes on where it was.  Slow methods get fewer seeds; they are the first ones of the others, so that pairs are
+stopped resumes.  Slow methods get fewer seeds; they are the first ones of the others, so that pairs are
 pairs.
 """
 
@@ -69,7 +69,7 @@ def _slow_ones_last(method: str) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says and return how many runs failed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Compare with other optimisers.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Compare with other optimizers.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run what is missing")
     run.add_argument("--out", type=Path, required=True, metavar="DIR")

@@ -11,7 +11,7 @@ in the six dimensions and one fidelity of the tutorial).  The fit starts afresh 
 Integers are searched as reals and rounded, an option is the largest of its coordinates.
 
 The two multi-fidelity methods are told the true cost.  They seldom query the target, and what they would use there is
-not their query but the maximiser of the posterior mean: at every quarter of the capital, the last one at its end, they
+not their query but the maximizer of the posterior mean: at every quarter of the budget, the last one at its end, they
 therefore pay for that point at the target.  Otherwise there would be nothing to compare.  A fidelity within a
 thousandth of the target counts as the target.
 """
@@ -117,7 +117,7 @@ class QMFKG:
 
 
 def qmfkg_few(benchmark: Benchmark) -> QMFKG:
-    """Return qMFKG with an eighth of the fantasies, for whom half a minute or more a suggestion is too long."""
+    """Return qMFKG with an eighth of the fantasies, if half a minute or more per suggestion is too long."""
     return QMFKG(fantasies=16, restarts=3, raw_samples=64)
 
 
@@ -291,7 +291,7 @@ def _maximum(
 
 
 def _recommended(problem: Problem, model: Any) -> tuple[FloatArray, Tensor]:  # u (D - p,), mean
-    """Return the maximiser of the posterior mean at the target, with that mean."""
+    """Return the maximizer of the posterior mean at the target, with that mean."""
     from botorch.acquisition import PosteriorMean
     from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
 
@@ -303,7 +303,7 @@ def _recommended(problem: Problem, model: Any) -> tuple[FloatArray, Tensor]:  # 
 
 
 def _utility(problem: Problem) -> Any:
-    """Return the gain a unit of true cost, in units of the target's."""
+    """Return the gain per unit of true cost, in units of the target's."""
     import torch
     from botorch.acquisition.cost_aware import InverseCostWeightedUtility
     from botorch.models.deterministic import GenericDeterministicModel
@@ -340,14 +340,14 @@ def costs_and_slopes(problem: Problem, Z: FloatArray) -> tuple[FloatArray, Float
 
 
 def _fits(problem: Problem, history: History, budget: Budget, u: FloatArray, *, checks: int) -> bool:
-    """Whether after this choice a check can still be paid for within the next quarter of the capital."""
+    """Whether after this choice a check can still be paid for within the next quarter of the budget."""
     limit = budget.total * (_checks_made(history) + 1) / checks
     return budget.spent + problem.cost(_fidelity(problem, u)) + problem.target_cost <= limit * (1.0 + 1e-12)
 
 
 def _chosen(problem: Problem, u: FloatArray, *, name: str) -> Suggestion:
     x = decode(problem.space, u[: width(problem.space)])
-    return Suggestion(x, _fidelity(problem, u), _why(f"The largest {name} a unit of cost."))
+    return Suggestion(x, _fidelity(problem, u), _why(f"The largest {name} per unit of cost."))
 
 
 def _fidelity(problem: Problem, u: FloatArray) -> Point:

@@ -1,4 +1,4 @@
-"""Finished runs of everybody: a table a problem of regret, money and time, two methods side by side, and all regrets.
+"""Finished runs of every method: one table per problem of regret, budget and time, pairs of methods, and all regrets.
 
 A peer is a method of this package; the others are the library's own.
 """
@@ -19,10 +19,10 @@ PEERS = "benchmarks.peers."
 
 LEGEND = (
     "Simple regret, the optimum minus the best noiseless f among queries at the target (z*), within each share of the "
-    "capital: median; mean ± standard error over seeds. Some rows have fewer seeds than others. Capital: the share of "
-    "it that was spent when a run first was as good as the best peer is at the end (the lowest median regret there of "
-    "any method that is not the library's own), median over seeds, a run that never was counting as infinite. "
-    "Overhead: seconds a suggestion, median and mean over all suggestions of all seeds. "
+    "budget: median; mean ± standard error over seeds. Some rows have fewer seeds than others. Budget to best peer: "
+    "the share of the budget spent when a run was first as good as the best peer is at the end (the lowest median "
+    "regret there of any method that is not the library's own), median over seeds; a run that never was counts as "
+    "infinite. Overhead: seconds per suggestion, median and mean over all suggestions of all seeds. "
     '"none": runs without a query at z* by then, left out.'
 )
 
@@ -52,7 +52,7 @@ def markdown(runs: Runs) -> str:
 
 
 def paired(runs: Runs, method: str, other: str) -> str:
-    """Return how two methods did on the seeds that both have run, a row a problem: medians, and paired log-ratios."""
+    """Return how two methods did on the seeds that both ran, one row per problem: medians and paired log-ratios."""
     shares = [f"{100 * share:g} %" for share in SHARES]
     heads = ["problem", "seeds", f"median of {short(method)}", f"median of {short(other)}", *shares]
     rows = []
@@ -109,7 +109,7 @@ def best_peer(by_method: Mapping[str, Mapping[int, Record]]) -> tuple[str, float
 
 
 def reached(run: Record, goal: float) -> float:
-    """Return the share of the capital that was spent when the regret first was no more than this; inf if never."""
+    """Return the share of the budget that was spent when the regret first was no more than this; inf if never."""
     for spent, value in curve(run):
         found = regret(run, value)
         if found is not None and found <= goal:
@@ -135,7 +135,7 @@ def _table(by_method: Mapping[str, Mapping[int, Record]]) -> str:
         "method",
         "seeds",
         *(f"{100 * share:g} %" for share in SHARES),
-        "capital to best peer",
+        "budget to best peer",
         "queries",
         "overhead",
     ]
@@ -152,7 +152,7 @@ def _row(name: str, runs: Sequence[Record], goal: float | None) -> list[str]:
         short(name),
         str(len(runs)),
         *(_regret(at_share) for at_share in by_share),
-        "-" if goal is None else _capital([reached(run, goal) for run in runs]),
+        "-" if goal is None else _budget([reached(run, goal) for run in runs]),
         _queries(runs),
         _overhead(runs),
     ]
@@ -167,7 +167,7 @@ def _regret(values: Sequence[float | None]) -> str:
     return f"{s.median:.2g}; {s.mean:.2g}{error}{missing}"
 
 
-def _capital(shares: Sequence[float]) -> str:
+def _budget(shares: Sequence[float]) -> str:
     never = sum(math.isinf(share) for share in shares)
     median = statistics.median(shares)
     text = "never" if math.isinf(median) else f"{100 * median:.0f} %"

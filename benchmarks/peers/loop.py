@@ -1,4 +1,4 @@
-"""For optimisers that want to own the loop: their object is a fold over the history, kept between suggestions.
+"""For optimizers that expect to run the loop: their object is a fold over the history, kept between suggestions.
 
 The seed is stored with every trial, and what was told is compared with the history.  Where the object at hand does not
 belong to this history, a new one is led through it: the same seed and the same results give the same questions.  So a
@@ -21,7 +21,7 @@ SEED = "peer_seed"
 
 
 class Session(Protocol):
-    """A foreign optimiser under way, with one question open at a time."""
+    """An optimizer of another library while it runs, with one suggestion open at a time."""
 
     def ask(self) -> tuple[Point, Point]:
         """Return the next x and z."""

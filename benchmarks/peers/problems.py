@@ -5,7 +5,7 @@
     x, z        point and fidelity; the target z* is z = 1 (all ones)
     f(x)        the objective, g(z*, x); all are maximised
     g(z, x)     what a query at z returns without noise
-    c           centre: the maximiser of f, known in closed form since every term of f peaks there
+    c           center: the maximizer of f, known in closed form since every term of f peaks there
 
     boca bench run --problem benchmarks.peers.problems:unrelated --method boca --method random
 
@@ -71,7 +71,7 @@ def late(seed: int) -> Benchmark:
 
 
 def common_bias(seed: int) -> Benchmark:
-    """Return g = f - 3 (1 - z): a cheap query is too low by the same amount at every x, and as good as a dear one."""
+    """Return g = f - 3 (1 - z): a cheap query is too low by the same amount at every x, as good as an expensive one."""
     return _in_the_plane("common_bias", lambda x, z: _waves(x, _CENTRE) - 3 * (1 - z["z1"]), seed)
 
 
@@ -89,9 +89,9 @@ def falling_cost(seed: int) -> Benchmark:
 
 
 def dear_side(seed: int) -> Benchmark:
-    """Return a problem whose cost nobody declared, and which depends on x too: four times as much at x1 = 1 as at 0.
+    """Return a problem whose cost is not declared and depends on x too: four times as much at x1 = 1 as at 0.
 
-    An evaluation at the target pretends to take 24 to 96 seconds, and 2,400 seconds are the capital.
+    An evaluation at the target pretends to take 24 to 96 seconds, and 2,400 seconds are the budget.
     """
     return replace(
         _in_the_plane("dear_side", _tilted, seed),
@@ -204,16 +204,16 @@ def ten(seed: int) -> Benchmark:
     )
 
 
-# Known ones with a fifth of their capital, for methods that need minutes a query ------------------------
+# Known ones with a fifth of their budget, for methods that need minutes per query ------------------------
 
 
 def short_branin(seed: int) -> Benchmark:
-    """Return Branin with a capital of 10 targets instead of 50."""
+    """Return Branin with a budget of 10 targets instead of 50."""
     return replace(problems.get("branin", seed=seed), name="short_branin", budget=targets(10))
 
 
 def short_currin(seed: int) -> Benchmark:
-    """Return Currin with a capital of 10 targets instead of 50."""
+    """Return Currin with a budget of 10 targets instead of 50."""
     return replace(problems.get("currin", seed=seed), name="short_currin", budget=targets(10))
 
 
@@ -233,7 +233,7 @@ ALL: tuple[Callable[[int], Benchmark], ...] = (
     ten,
 )
 
-# The same f, noise and capital at the target: to a method that queries nothing else they are one problem.
+# The same f, noise and budget at the target: to a method that queries nothing else they are one problem.
 SAME_AT_TARGET = (
     anti_correlated,
     unrelated,
@@ -251,7 +251,7 @@ SAME_AT_TARGET = (
 
 
 def _waves(x: Point, centre: Sequence[float], *, k: int = 3) -> float:
-    """Return a bowl with ripples, turned over: 1 at the centre and less everywhere else, with k tops a unit."""
+    """Return a bowl with ripples, turned over: 1 at the center and less everywhere else, with k tops per unit."""
     steps = [value - c for value, c in zip(x.values(), centre, strict=True)]
     return 1.0 - sum(4 * s**2 + 0.25 * (1 - math.cos(2 * math.pi * k * s)) for s in steps)
 

@@ -23,7 +23,7 @@ from benchmarks.peers.botorch import QMFKG, QLogNEI
 
 
 def seconds(strategy: boca.Strategy, case: Case, trials: Sequence[boca.Trial], *, repeats: int) -> float:
-    """Return the median time of so many suggestions from these results, each with a seed of its own."""
+    """Return the median time of suggestions from these results, each with a seed of its own."""
     strategy.check(case.benchmark.problem)
     took = []
     for seed in range(repeats):
@@ -40,7 +40,7 @@ def at_target(case: Case) -> list[boca.Trial]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Seconds a suggestion, one thread.")
+    parser = argparse.ArgumentParser(description="Seconds per suggestion, one thread.")
     parser.add_argument("--sizes", type=int, nargs="+", default=(100, 200, 500), metavar="N")
     parser.add_argument("--fantasies", type=int, default=16, metavar="N", help="of qMFKG; its tutorial has 128")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="suggestions of a peer (default: 3)")

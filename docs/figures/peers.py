@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 HERE = Path(__file__).parent
 RUNS = HERE.parents[1] / "benchmarks" / "peers" / "runs.csv"
 FLOOR = 1e-6  # as in the tables: smaller regrets count as this
-# The same f, noise and capital at the target: a peer that queries nothing else was run on `unrelated` alone.
+# The same f, noise and budget at the target: a peer that queries only the target was run on `unrelated` alone.
 SHARED = ("anti_correlated", "common_bias", "falling_cost", "flat_cost", "late", "noisier_below", "one_region")
 SHARED += ("useless_dimension",)
 SHARES = (("25 %", "after a quarter of the budget", "o"), ("100 %", "at the end", "D"))

@@ -113,8 +113,8 @@ def test_no_two_methods_look_alike_in_colour_or_without_it() -> None:
     for one, other in itertools.combinations(looks.values(), 2):
         assert (one.marker, one.filled) != (other.marker, other.filled)
         assert one.line != other.line
-    colours = [look.colour for name, look in figures.STYLES.items() if name != "boca-learned"]
-    assert len(set(colours)) == len(colours)
+    colors = [look.color for name, look in figures.STYLES.items() if name != "boca-learned"]
+    assert len(set(colors)) == len(colors)
 
 
 def test_a_method_looks_the_same_in_every_company() -> None:
@@ -166,13 +166,13 @@ def panels(group: records.Runs) -> list[Any]:
 def test_a_panel_says_what_it_shows(runs: records.Runs) -> None:
     known, own, clock = panels(runs)
     assert known.get_title() == "branin (p = 3, d = 2)"
-    assert known.get_xlabel() == "capital (3 seeds)"
+    assert known.get_xlabel() == "budget in cost units; 3 seeds"
     assert known.get_ylabel() == "simple regret"
     assert known.get_yscale() == "log"
     assert known.get_xlim() == (0.0, 4.0)
     assert {own.get_title(), clock.get_title()} == {"own:problem", "own:clock"}
     (alone,) = panels({"own:clock": runs["own:clock"]})
-    assert alone.get_xlabel().splitlines()[0] == "seconds with overhead (3 seeds)"
+    assert alone.get_xlabel().splitlines()[0] == "budget in seconds; 3 seeds"
     assert alone.get_ylabel() == "best value"
     assert alone.get_yscale() == "linear"
 
@@ -180,7 +180,7 @@ def test_a_panel_says_what_it_shows(runs: records.Runs) -> None:
 def test_curves_of_a_panel_start_at_the_first_common_query_and_go_down_in_steps(runs: records.Runs) -> None:
     (panel,) = panels({"branin": runs["branin"]})
     lines = {line.get_color(): line for line in (bar.lines[0] for bar in panel.containers)}
-    begins = {name: lines[figures.STYLES[name].colour].get_xdata()[0] for name in ("boca", "gp-ucb", "random")}
+    begins = {name: lines[figures.STYLES[name].color].get_xdata()[0] for name in ("boca", "gp-ucb", "random")}
     assert begins["gp-ucb"] == begins["random"] == pytest.approx(0.1)
     assert begins["boca"] == pytest.approx(0.6)  # seeds 0, 1, 2 begin at 0.4, 0.5, 0.6
     for line in lines.values():
@@ -214,7 +214,7 @@ def test_there_is_one_legend_for_all_panels(runs: records.Runs) -> None:
 def test_a_panel_says_what_it_does_not_show(runs: records.Runs, make_record: Make) -> None:
     runs["branin"]["own:never"] = {0: make_record([1.0], [None])}
     (panel,) = panels({"branin": runs["branin"]})
-    assert panel.get_xlabel().split("\n", 1)[0] == "capital (1 to 3 seeds)"
+    assert panel.get_xlabel().split("\n", 1)[0] == "budget in cost units; 1 to 3 seeds"
     assert " ".join(panel.get_xlabel().split("\n")[1:]) == "no query at z* in a run of own:never"
     assert len(panel.containers) == 3
 

@@ -89,7 +89,7 @@ def test_a_method_that_is_none(toy: Any, name: str, message: str) -> None:
         ("brannin", "must be one of gp-smooth"),
         ("toy:nothing", "must be a Benchmark"),
         ("toy:no_benchmark", "must return a Benchmark"),
-        ("toy:measured", "same capital"),
+        ("toy:measured", "same budget"),
         (
             "toy:two_at_once",
             r"a function from a seed to one; with the seed 0 it raised TypeError\(.*missing 1 required",

@@ -39,14 +39,14 @@ def test_the_best_within_a_limit(make_record: Make) -> None:
     assert records.best_within(run, 2.999) == -0.3
 
 
-def test_regrets_within_each_share_of_the_capital(make_record: Make) -> None:
-    # capital 4: shares end at 1, 2, 3, 4
+def test_regrets_within_each_share_of_the_budget(make_record: Make) -> None:
+    # budget 4: shares end at 1, 2, 3, 4
     run = make_record([0.5, 1.5, 2.0, 3.0 + 1e-12, 3.5, 4.0], [None, -0.4, -0.3, -0.2, None, -0.9])
     assert records.regrets(run) == [None, 0.3, 0.2, 0.2]
     assert records.bests(run) == [None, -0.3, -0.2, -0.2]
 
 
-def test_what_was_spent_beyond_the_capital_does_not_count(make_record: Make) -> None:
+def test_what_was_spent_beyond_the_budget_does_not_count(make_record: Make) -> None:
     run = make_record([3.0, 4.1], [-0.4, -0.1], unit="seconds")
     assert records.regrets(run) == [None, None, 0.4, 0.4]
 
@@ -121,5 +121,5 @@ def test_of_two_runs_of_one_cell_the_first_counts(make_record: Make, tmp_path: P
 def test_a_directory_without_runs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "p.m.jsonl").write_bytes(b'{"torn')
     for directory in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(InvalidInput, match="there are none in"):
+        with pytest.raises(InvalidInput, match="no finished runs in"):
             records.load(directory)

@@ -29,10 +29,10 @@ def timeless(directory: Path) -> list[dict[str, Any]]:
 # One run ----------------------------------------------------------------------------------------------------------
 
 
-def test_capital_is_in_cost_units_or_in_seconds(toy: Any) -> None:
-    assert runner.capital(problems.get("gp-smooth")) == pytest.approx(30 * 6.2)
-    assert runner.capital(toy.make(0, budget=boca.domain.budget.Limit(7.0, "cost"))) == 7.0
-    assert runner.capital(toy.make(0, budget=boca.seconds(7.0))) == 7.0
+def test_the_budget_is_in_cost_units_or_in_seconds(toy: Any) -> None:
+    assert runner.budget_of(problems.get("gp-smooth")) == pytest.approx(30 * 6.2)
+    assert runner.budget_of(toy.make(0, budget=boca.domain.budget.Limit(7.0, "cost"))) == 7.0
+    assert runner.budget_of(toy.make(0, budget=boca.seconds(7.0))) == 7.0
 
 
 def test_a_cell_is_the_run_that_a_user_would_make(toy: Any) -> None:

@@ -67,7 +67,7 @@ def test_regrets_of_a_table_by_hand(with_optimum: records.Runs) -> None:
     ]
     assert row(text, "gp-ucb")[6] == "1"  # 5.0; the run without a regret is no stuck one
     assert "The true GP was known to gp-ucb." in text
-    assert "Where no optimum is known" not in text
+    assert "If no optimum is known" not in text
 
 
 def test_paired_ratios_by_hand(with_optimum: records.Runs) -> None:
@@ -85,7 +85,7 @@ def test_paired_ratios_by_hand(with_optimum: records.Runs) -> None:
 def test_ratios_are_none_where_there_is_nothing_to_pair(with_optimum: records.Runs) -> None:
     assert table.log_ratio(None, 1.0) is table.log_ratio(1.0, None) is None
     assert table.log_ratio(0.0, 1.0) == -6.0
-    assert "No runs of random to pair with." in table.markdown(with_optimum, reference="random")
+    assert "There are no runs of random to compare with." in table.markdown(with_optimum, reference="random")
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_differences_count_what_is_better_as_positive(without_optimum: records.R
 def test_problems_of_both_kinds_in_one_document(with_optimum: records.Runs, without_optimum: records.Runs) -> None:
     text = table.markdown(with_optimum | without_optimum, reference="boca")
     assert text.index("### branin") < text.index("### own:loss")
-    assert text.index("Simple regret") < text.index("Where no optimum is known") < text.index("### branin")
+    assert text.index("Simple regret") < text.index("If no optimum is known") < text.index("### branin")
 
 
 def test_a_summary_of_nothing_and_of_one() -> None:

@@ -70,7 +70,7 @@ def test_nothing_is_written_over_a_database(folder, verb, name):
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     status, words = said(verb, "bowl.db", "bowl", "--out", name)
     assert status == 2
-    assert "must not be a database: " in words
+    assert "a database that would be lost" in words
     assert words.endswith("Name another file.")
     after = {file.name: file.read_bytes() for file in folder.iterdir()}
     assert {file for file in before | after if before.get(file) != after.get(file)} <= {
@@ -148,7 +148,7 @@ def test_a_damaged_study_is_told_and_hides_no_other(damaged, statement, words):
     for verb in ("best", "report"):
         status, told = said(verb, "bowl.db", "bowl")
         assert status == 2
-        assert told.startswith("The study 'bowl' cannot be understood: ")
+        assert told.startswith("The study 'bowl' is damaged: ")
         assert words in told
     assert said("delete", "bowl.db", "bowl", "--yes") == (0, "Deleted 'bowl'.\n")
     assert said("show", "bowl.db")[0] == 0
@@ -162,7 +162,7 @@ def test_trials_can_be_saved_from_a_study_whose_description_is_damaged(damaged):
 
 def test_damaged_reasons_of_a_trial_are_no_damage_to_the_others(damaged):
     damaged("UPDATE boca_trials SET why = '{' WHERE number = 0")
-    words = "The study 'bowl' cannot be understood: why of trial 0 must be a JSON object; got '{'."
+    words = "The study 'bowl' is damaged: why of trial 0 is '{', and must be a JSON object."
     assert said("show", "bowl.db")[0] == 0
     status, table = said("show", "bowl.db", "bowl")
     assert status == 0

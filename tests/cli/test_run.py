@@ -104,7 +104,7 @@ def test_a_wider_budget_needs_a_word(done):
     assert "7 trials" in allowed.stdout
 
 
-@pytest.mark.parametrize(("description", "words"), [("'{'", "must hold JSON"), ("'{}'", "'bowl' cannot be understood")])
+@pytest.mark.parametrize(("description", "words"), [("'{'", "is damaged"), ("'{}'", "'bowl' is damaged")])
 def test_a_damaged_study_is_not_resumed(damaged, description, words):
     damaged(SPEC.format(description))
     status, told = said("run", "study.toml")

@@ -95,3 +95,13 @@ def page_of():
     yield make
     for page in made:
         page.close()
+
+
+@pytest.fixture(scope="module")
+def resting(tmp_path_factory):
+    """A page over a study in which nothing happens."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('resting')}/study.db"
+    begin(url).ask()
+    page = Page(url)
+    yield page
+    page.close()

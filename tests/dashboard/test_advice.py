@@ -59,7 +59,7 @@ def test_a_recommendation_that_cannot_be_had_says_why(url, page_of):
     study.add({"a": 0.5, "kind": "flat"}, None, 1.0)
     found = advise(page_of(url).watcher.world.studies["bowl"])
     assert found.point is None
-    assert "is code, which a storage does not keep" in found.words
+    assert "code is not stored" in found.words
 
 
 def test_it_is_computed_once_for_each_result(url, page_of):
@@ -166,7 +166,7 @@ def test_an_older_copy_that_was_put_back_is_advised_anew(url, page_of, tmp_path)
 def test_a_process_that_takes_too_long_is_ended(url, page_of, monkeypatch):
     run(begin(url), 4)
     page = page_of(url)
-    monkeypatch.setattr(advice, "_LIMIT", 0.05)
+    monkeypatch.setattr(advice, "_MAX_SECONDS", 0.05)
     found = Adviser(page.watcher)._in_a_process(page.watcher.world.studies["bowl"])
     assert found.point is None
     assert "longer than" in found.words
@@ -186,7 +186,7 @@ def test_ending_the_server_ends_the_process(url, page_of):
 
 
 def test_it_rests_between_two_results_but_not_before_the_first_of_another_study(url, page_of, monkeypatch):
-    monkeypatch.setattr(advice, "_REST", 1e6)  # after the first, for ever
+    monkeypatch.setattr(advice, "_REST_RATIO", 1e6)  # after the first, for ever
     study = run(begin(url), 2)
     run(begin(url, name="other"), 2)
     page = page_of(url)

@@ -131,15 +131,15 @@ def test_a_result_is_seen_without_a_reload_within_two_seconds(browser, server, u
     assert browser.value("window.stays") is True
     browser.wait("document.querySelectorAll('#progress .points path').length === 1", SOON)
     browser.wait("document.querySelector('#advice .big')")
-    assert browser.text("#money .big").startswith("10 spent of 500")
+    assert browser.text("#budget .big").startswith("1 of 50 targets spent")
     assert browser.errors() == []
 
 
 def test_charts_are_labelled_with_the_names_of_the_user(browser, server):
     show(browser, server, "bowl")
-    browser.wait("document.querySelectorAll('#bought .points path').length === 12")  # six trials, two fidelities
+    browser.wait("document.querySelectorAll('#queried .points path').length === 12")  # six trials, two fidelities
     titles = browser.value(
-        "[...document.querySelectorAll('#bought text')].filter(t => String(t.className.baseVal).includes('title'))"
+        "[...document.querySelectorAll('#queried text')].filter(t => String(t.className.baseVal).includes('title'))"
         ".map(t => t.textContent)"
     )
     assert {"n", "m", "trial"} <= set(titles)
@@ -149,8 +149,8 @@ def test_charts_are_labelled_with_the_names_of_the_user(browser, server):
 
 def test_no_button_sends_the_study_away(browser, server):
     show(browser, server, "bowl")
-    browser.wait("document.querySelector('#bought')?._context")
-    settings = browser.value("document.querySelector('#bought')._context")
+    browser.wait("document.querySelector('#queried')?._context")
+    settings = browser.value("document.querySelector('#queried')._context")
     assert (settings["displayModeBar"], settings["showSendToCloud"], settings["plotlyServerURL"]) == (False, False, "")
     assert {"sendChartToCloud", "sendDataToCloud"} <= set(settings["modeBarButtonsToRemove"])
     assert browser.value("document.querySelectorAll('.modebar-btn').length") == 0
@@ -187,24 +187,24 @@ def test_names_of_any_kind_do_no_harm(browser, server, url):
     go(browser, server, "#")
     browser.wait(f"[...document.querySelectorAll('#studies a')].some(a => a.textContent === {json.dumps(EVIL)})")
     show(browser, server, EVIL)
-    browser.wait("document.querySelectorAll('#bought .points path').length === 8")
+    browser.wait("document.querySelectorAll('#queried .points path').length === 8")
     browser.wait("document.querySelector('#advice .big')")
     assert browser.text("#name") == EVIL
     assert browser.text("#failures .message") == EVIL
-    labels = browser.value("[...document.querySelectorAll('#bought text')].map(t => t.textContent)")
+    labels = browser.value("[...document.querySelectorAll('#queried text')].map(t => t.textContent)")
     assert "<b>bold</b>" in labels
     assert "%{x}" in labels
     assert any(label.startswith('<img src=x onerror="') for label in labels)
     browser.value("document.querySelector('#failures button').click()")
     browser.wait("document.querySelector('#detail pre')")
     point = browser.value(
-        "(() => { const r = document.querySelector('#bought .points path').getBoundingClientRect();"
+        "(() => { const r = document.querySelector('#queried .points path').getBoundingClientRect();"
         " return [r.x + r.width / 2, r.y + r.height / 2]; })()"
     )
     browser.value("document.querySelector('#close').click()")
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=point[0], y=point[1])
-    browser.wait("document.querySelector('#bought .hovertext')")
-    assert EVIL[:20] in browser.text("#bought .hovertext")
+    browser.wait("document.querySelector('#queried .hovertext')")
+    assert EVIL[:20] in browser.text("#queried .hovertext")
     assert browser.value("typeof window.hacked") == "undefined"
     assert browser.value("document.querySelectorAll('img, iframe, script:not([src])').length") == 0
     inside = (
@@ -283,7 +283,7 @@ def test_what_goes_away_is_missed_and_what_comes_back_is_shown(browser, folder):
 def test_nothing_sticks_out_of_the_window(browser, server, url, width):
     browser.size(width, 900)
     show(browser, server, "bowl")
-    browser.wait("document.querySelector('#bought .points path')")
+    browser.wait("document.querySelector('#queried .points path')")
     browser.wait(f"document.documentElement.scrollWidth <= {width}", SOON)
     outside = (
         "[...document.querySelectorAll('.card')].filter(c => [...c.querySelectorAll('svg.main-svg, h2, .big, dl')]"
@@ -293,5 +293,5 @@ def test_nothing_sticks_out_of_the_window(browser, server, url, width):
     begin(url, name="empty")
     show(browser, server, "empty")
     assert browser.value("document.documentElement.scrollWidth") <= width
-    assert "No trial has been asked for yet." in browser.text("#bought-card")
+    assert "There are no trials yet." in browser.text("#queried-card")
     assert browser.errors() == []

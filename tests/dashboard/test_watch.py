@@ -122,7 +122,7 @@ def test_a_database_that_falls_silent_is_told(url, page_of, monkeypatch):
     with page.client:
         assert page.get("/api/studies").json()["trouble"] is None
         tag = page.get("/api/studies").headers["etag"]
-        monkeypatch.setattr(watch, "_SILENCE", -1.0)
+        monkeypatch.setattr(watch, "_MAX_SILENCE", -1.0)
         assert "has not answered" in page.get("/api/studies", headers={"If-None-Match": tag}).json()["trouble"]
         assert "has not answered" in page.study()["trouble"]
 

@@ -38,7 +38,7 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.setitem(data._SHA256, "supernova", data._sha256([TABLE]))
     monkeypatch.setitem(data._SHA256, "newsgroups", data._sha256(data._canonical(DOCUMENTS)))
-    monkeypatch.setattr(data, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(data, "_PAUSES_BEFORE_RETRIES", (0.0, 0.0))
     return tmp_path / "given", tmp_path / "caches" / "boca"
 
 
@@ -114,7 +114,7 @@ def test_supernovae_are_three_columns(places):
 @pytest.mark.parametrize("content", [b"", TABLE[:-5], TABLE.replace(b"34.1", b"34.2"), b"\xff\xfe"])
 def test_other_supernovae_are_refused(places, content):
     path = put(places[0], "supernova", content)
-    with pytest.raises(InvalidInput, match=r"davis2007\.txt must be .*sha256.*boca data fetch supernova"):
+    with pytest.raises(InvalidInput, match=r"davis2007\.txt is not .*sha256.*boca data fetch supernova"):
         data.supernovae(path)
 
 
@@ -140,7 +140,7 @@ def test_documents_come_in_order_however_they_are_stored(places):
 )
 def test_other_documents_are_refused(places, content):
     path = put(places[0], "newsgroups", content)
-    with pytest.raises(InvalidInput, match=r"bydate\.jsonl\.xz must be .*boca data fetch newsgroups"):
+    with pytest.raises(InvalidInput, match=r"bydate\.jsonl\.xz is not .*boca data fetch newsgroups"):
         data.newsgroups(path)
 
 
@@ -219,7 +219,7 @@ def test_a_failure_that_passes_is_tried_again(places, server, failure):
 @pytest.mark.parametrize("failure", [(404, b"", 0), (200, TABLE[:9], len(TABLE))])
 def test_a_failure_that_stays_is_told_and_leaves_nothing(places, server, failure):
     server.answers = [failure]
-    with pytest.raises(BocaError, match=r"davisdata must be reachable.*BOCA_DATA"):
+    with pytest.raises(BocaError, match=r"davisdata could not be read.*BOCA_DATA"):
         data.fetch("supernova")
     assert server.requests == 3
     assert files(places[1]) == []
@@ -237,7 +237,7 @@ def test_without_a_network_the_error_says_so(places, monkeypatch):
 
 def test_other_content_from_the_address_is_refused_and_leaves_nothing(places, server):
     server.answers = [(200, b"<html>Please log in</html>", 26)]
-    with pytest.raises(BocaError, match="got 26 bytes"):
+    with pytest.raises(BocaError, match="gave 26 bytes"):
         data.fetch("supernova")
     assert files(places[1]) == []
 
@@ -302,7 +302,7 @@ def test_fetched_documents_are_found(places, tmp_path, monkeypatch):
 
 def test_other_documents_from_scikit_learn_are_refused_and_leave_nothing(places, tmp_path, monkeypatch):
     from_archive(monkeypatch, tmp_path / "home", [document._replace(text="") for document in DOCUMENTS])
-    with pytest.raises(BocaError, match="got 4 documents"):
+    with pytest.raises(BocaError, match="gave 4 documents"):
         data.fetch("newsgroups")
     assert files(places[1]) == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -18,13 +17,13 @@ from boca.bench import methods, progress, records, runner
 from boca.bench import table as tables
 from boca.domain.errors import InvalidInput
 
-# Those whose optimum is known; the real problems need data and have the machine to themselves, so they must be named.
+# Those whose optimum is known.  The real problems need data and run alone on the machine, so they must be named.
 DEFAULT_PROBLEMS = ("gp-smooth", "gp-rough", "currin", "hartmann3", "hartmann6", "borehole", "branin")
 
 _SEEDS = 20
-_FEW = {"hartmann6": 4, "borehole": 4}  # hundreds of queries in many dimensions: a run takes minutes
+_SEEDS_OF_SLOW_PROBLEMS = {"hartmann6": 4, "borehole": 4}  # hundreds of queries in many dimensions: minutes per run
 
-app = typer.Typer(no_args_is_help=True, help="Compare methods on problems at equal capital.")
+app = typer.Typer(no_args_is_help=True, help="Compare methods on problems with equal budgets.")
 
 _PATH = "or an import path package.module:name; may be repeated."
 _Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Where the runs are.")]
@@ -55,38 +54,26 @@ def run(
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Worker processes of one thread each.")] = 2,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the runs are kept.")] = Path("bench-results"),
     learn: Annotated[
-        bool, typer.Option("--learn", help="Do not hand the true GP of gp-smooth and gp-rough over.")
+        bool,
+        typer.Option(
+            "--learn", help="Learn the GP of gp-smooth and gp-rough too, instead of giving it to the methods."
+        ),
     ] = False,
 ) -> None:
-    """Run what is missing; stop and start it as you like."""
-    _make_this_directory_importable()
+    """Run what is missing; it can be stopped and resumed at any time."""
     wanted = cells(
         problem or DEFAULT_PROBLEMS,
         method or methods.DEFAULT_METHODS,
         None if seeds is None else parse_seeds(seeds),
         learn=learn,
     )
-    left = runner.missing(wanted, out)
-    _say(f"{len(wanted) - len(left)} of {len(wanted)} runs are done, {len(left)} to go.")
-    try:
-        failures = _run(left, out, jobs)
-    except KeyboardInterrupt:
-        for worker in multiprocessing.active_children():
-            worker.kill()  # no waiting for cells under way
-        _say("Stopped. The same command goes on with what is missing.")
-        raise typer.Exit(130) from None
-    except BrokenProcessPool:
-        _say("A worker was killed, for want of memory perhaps. The same command goes on.")
-        raise typer.Exit(1) from None
-    if failures:
-        _say(f"{failures} of {len(left)} runs failed; see above.")
-        raise typer.Exit(1)
+    _run_missing(wanted, out, jobs)
 
 
 @app.command()
 def table(
     directory: _Directory,
-    reference: Annotated[str, typer.Option(metavar="M", help="Whom the others are paired with.")] = "boca",
+    reference: Annotated[str, typer.Option(metavar="M", help="The method that the others are compared with.")] = "boca",
 ) -> None:
     """Print the runs in a directory as Markdown."""
     print(tables.markdown(records.load(directory), reference=reference))
@@ -96,7 +83,7 @@ def table(
 def figures(
     directory: _Directory,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where to put the pictures.", show_default="where the runs are")
+        Path | None, typer.Option(metavar="DIR", help="Where to write the figures.", show_default="where the runs are")
     ] = None,
     problem: Annotated[
         list[str] | None, typer.Option(metavar="P", help="May be repeated.", show_default="all that were run")
@@ -114,14 +101,21 @@ def figures(
 def cells(
     chosen_problems: Sequence[str], chosen_methods: Sequence[str], seeds: range | None, *, learn: bool
 ) -> list[runner.Cell]:
-    """Return all runs that were asked for, the cheap ones first; an unknown name is an error before anything runs."""
+    """Return the cells to run, cheap ones first; an unknown name is an error before anything runs.
+
+    Args:
+        chosen_problems: Names or import paths.
+        chosen_methods: Names or import paths.
+        seeds: The seeds; None for the usual ones of each problem.
+        learn: Whether methods learn the GP of the GP samples.
+    """
     for name in chosen_methods:
         methods.method(name)
     return runner.cheapest_first(
         runner.Cell(problem, method, seed, learn)
         for problem in dict.fromkeys(chosen_problems)
         for method in dict.fromkeys(chosen_methods)
-        for seed in (seeds or range(_FEW.get(problem, _SEEDS)))
+        for seed in (seeds or range(_SEEDS_OF_SLOW_PROBLEMS.get(problem, _SEEDS)))
     )
 
 
@@ -133,12 +127,14 @@ def parse_seeds(text: str) -> range:
     except ValueError:
         seeds = range(0)
     if not seeds or seeds[0] < 0:
-        raise InvalidInput(f"--seeds must be a positive number or A:B with 0 <= A < B; got {text!r}.")
+        raise InvalidInput(
+            f"--seeds {text} names no seeds; it must be N, for 0 to N-1, or A:B with 0 <= A < B. Try --seeds 20."
+        )
     return seeds
 
 
 def chosen(runs: records.Runs, chosen_problems: Sequence[str], chosen_methods: Sequence[str]) -> records.Runs:
-    """Return the runs of these problems and methods, of all where none is named; refuse a name without any."""
+    """Return the runs of these problems and methods, or of all if none is named; refuse a name without runs."""
     _known("--problem", chosen_problems, runs)
     _known("--method", chosen_methods, (method for by_method in runs.values() for method in by_method))
     kept = {
@@ -149,8 +145,8 @@ def chosen(runs: records.Runs, chosen_problems: Sequence[str], chosen_methods: S
     some = {problem: by_method for problem, by_method in kept.items() if by_method}
     if not some:
         raise InvalidInput(
-            f"There must be runs of the methods on the problems that are named; there are none of "
-            f"{', '.join(chosen_methods)} on {', '.join(chosen_problems)}."
+            f"There are no runs of {', '.join(chosen_methods)} on {', '.join(chosen_problems)}. Name a --problem and a "
+            "--method that were run together, or neither."
         )
     return some
 
@@ -159,16 +155,35 @@ def _known(option: str, names: Iterable[str], run: Iterable[str]) -> None:
     there = sorted(set(run))
     for name in names:
         if name not in there:
-            raise InvalidInput(f"{option} must be one of those that were run, {', '.join(there)}; got {name!r}.")
+            raise InvalidInput(f"{option} {name} was not run; it must be one of {', '.join(there)}.")
+
+
+def _run_missing(wanted: Sequence[runner.Cell], out: Path, jobs: int) -> None:
+    """Run what is missing, and exit with a status other than 0 if that does not succeed."""
+    left = runner.missing(wanted, out)
+    _say(f"{len(wanted) - len(left)} of {len(wanted)} runs are done, {len(left)} are left.")
+    try:
+        failures = _run(left, out, jobs)
+    except KeyboardInterrupt:
+        for worker in multiprocessing.active_children():
+            worker.kill()  # running cells are not waited for
+        _say("Stopped. Run the same command to resume.")
+        raise typer.Exit(130) from None
+    except BrokenProcessPool:
+        _say("A worker was killed, perhaps because memory ran out. Run the same command to resume.")
+        raise typer.Exit(1) from None
+    if failures:
+        _say(f"{failures} of {len(left)} runs failed; tracebacks above. Run the same command to try again.")
+        raise typer.Exit(1)
 
 
 def _run(left: Sequence[runner.Cell], out: Path, jobs: int) -> int:
-    """Run the cells and return how many failed; where seconds are the budget, one at a time and last."""
+    """Run the cells and return how many failed; those with a budget in seconds run last, one at a time."""
     timed = {name for name in dict.fromkeys(cell.problem for cell in left) if _budget_is_time(name)}
     if timed and jobs > 1:
         _say(
-            f"Runs of {', '.join(sorted(timed))} have a budget in seconds: they come last and one at a time, since two "
-            "at once would slow each other down."
+            f"Runs of {', '.join(sorted(timed))} have a budget in seconds. They run last and one at a time: two at "
+            "once would slow each other down."
         )
     with progress.shown(left, jobs=jobs, timed=timed) as report:
         others = [cell for cell in left if cell.problem not in timed]
@@ -179,12 +194,6 @@ def _run(left: Sequence[runner.Cell], out: Path, jobs: int) -> int:
 
 def _budget_is_time(problem: str) -> bool:
     return methods.problem(problem)(0).budget.unit == "seconds"
-
-
-def _make_this_directory_importable() -> None:
-    """Do for the command what `python -m` does; workers inherit the path."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
 
 
 def _say(text: str) -> None:

@@ -1,8 +1,8 @@
-"""Finished runs as pictures: regret against the capital or, where no optimum is known, the best value.
+"""Finished runs as figures: regret against the budget or, if no optimum is known, the best value.
 
-One panel a problem, one curve a method: the mean over seeds of the best so far at the target, with bars of one standard
-error at some of its points.  A curve starts where every seed of its method has had a query at the target; a mean over
-the quick ones alone would be another quantity at every point.
+One panel per problem, one curve per method: the mean over seeds of the best so far at the target, with bars of one
+standard error at some of its points.  A curve starts when every seed of its method has queried the target; before, a
+mean would be over different seeds at every point.
 
 The same runs give the same files, byte for byte, whatever settings of Matplotlib the user has.
 """
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-POINTS = 240  # of a curve
+POINTS = 240  # of a curve: more than the pixels of a panel
 BARS = 6  # of a curve, at points of its own, so that those of two methods do not cover each other
-EARLY = 0.25  # share of the capital from which on values are worth the space of a linear axis
+SHOWN_FROM_SHARE = 0.25  # of the budget, from which on values are worth the space of a linear axis
 
 _WIDTH, _HEIGHT = 7.0, 2.0  # inches: the text of a page, and a row of three panels
-_CHARACTER = 0.065  # inches, in the legend
-_LINE = 36  # characters under a panel
-_DPI = 200
+_CHARACTER_WIDTH = 0.065  # inches, in the legend
+_CHARACTERS_UNDER_PANEL = 36  # in one line, with the font size below
+_DPI = 200  # of PNG files, for a screen and for print
 _SETTINGS = {
     "svg.hashsalt": "boca",  # names inside the file are random otherwise
     "font.size": 8,
@@ -54,15 +54,15 @@ _Curves: TypeAlias = Mapping[str, "Curve"]
 
 
 class Style(NamedTuple):
-    """How a method looks, in print without colour too."""
+    """How a method looks, also in print without color."""
 
-    colour: str
+    color: str
     line: Any
     marker: str
     filled: bool = True
 
 
-# The colours of Okabe and Ito, which the colour-blind can tell apart, without the yellow, which nobody sees on paper.
+# The colors of Okabe and Ito, which the color-blind can tell apart, without the yellow, which is too pale on paper.
 _BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 _BLUE, _VERMILION, _PURPLE, _GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
 
@@ -74,17 +74,17 @@ STYLES = {
     "mf-gp-ucb": Style(_GREEN, (0, (8, 1, 2, 1)), "D"),
     "mf-sko": Style(_ORANGE, (0, (4, 1, 1, 1, 1, 1)), "P"),
     "random": Style(_GREY, (0, (1, 1)), "X"),
-    # hollow: the same method but for one thing
+    # hollow: variants of a method that differ in one thing
     "boca-paper-sobol": Style(_PURPLE, (0, (3, 1)), "s", filled=False),
     "boca-learned": Style(_BLACK, (0, (1, 2)), "o", filled=False),
 }
-_OTHER_COLOURS = (_PURPLE, _ORANGE, _GREEN, _VERMILION, _BLUE, _SKY)
+_OTHER_COLORS = (_PURPLE, _ORANGE, _GREEN, _VERMILION, _BLUE, _SKY)
 _OTHER_MARKERS = ("h", "p", "<", ">", "d", "8", "H")
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A mean over seeds and its standard error, which is nan for a single seed, at points of the capital."""
+    """A mean over seeds and its standard error, which is NaN for a single seed, at points of the budget."""
 
     spent: FloatArray  # (m,)
     mean: FloatArray  # (m,)
@@ -123,17 +123,17 @@ def _matplotlib_style() -> Any:
 
 
 def grid(runs: Iterable[Record]) -> FloatArray:  # (POINTS,)
-    """Return the points of the capital at which all methods on a problem are averaged; the last is the whole of it."""
+    """Return the points of the budget at which all methods on a problem are averaged; the last is all of it."""
     return np.linspace(0.0, max(run["capital"] for run in runs), POINTS + 1)[1:]
 
 
 def curve(runs: Sequence[Record], points: FloatArray) -> Curve:
-    """Average runs of one method: regrets, floored as in the tables, or values where there is no optimum.
+    """Average runs of one method: regrets, floored as in the tables, or values if there is no optimum.
 
-    The curve has the points from which on every run has had a query at the target, none if one run never had any.
+    The curve starts at the point from which on every run has queried the target; it is empty if one run never did.
     """
     levels = np.array([_levels(run, points) for run in runs])  # (seeds, m)
-    first = int(np.isnan(levels).any(axis=0).sum())  # a run without a value has none before either
+    first = int(np.isnan(levels).any(axis=0).sum())  # a run without a value at a point has none before it
     kept = levels[:, first:]
     n = len(runs)
     error = np.std(kept, axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(kept.shape[1], math.nan)
@@ -141,7 +141,7 @@ def curve(runs: Sequence[Record], points: FloatArray) -> Curve:
 
 
 def _levels(run: Record, points: FloatArray) -> FloatArray:  # (m,) -> (m,)
-    """Return the regret or the best value of one run after what was spent; nan before its first query at z*."""
+    """Return the regret or the best value of one run at points of the budget; NaN before its first query at z*."""
     steps = np.array(list(records.curve(run))).reshape(-1, 2)
     spent, level = steps.T
     if run["optimum"] is not None:
@@ -151,21 +151,21 @@ def _levels(run: Record, points: FloatArray) -> FloatArray:  # (m,) -> (m,)
 
 
 def bars(curve: Curve, *, floor: float = -math.inf) -> FloatArray:  # (2, m)
-    """Return how far the bars reach down and up.
+    """Return how far the bars reach down and up; none ends below the floor.
 
-    None ends below the floor: but for rounding, that is so of numbers above it, whose error is at most their mean.
+    The standard error of positive numbers is at most their mean, so only rounding could take a bar lower.
     """
     return np.array([curve.mean - np.maximum(curve.mean - curve.error, floor), curve.error])
 
 
-def limits(curves: _Curves, capital: float, turn: float) -> tuple[float, float]:
-    """Return the values worth showing on a linear axis, from poor to good; `turn` is -1 where less is better.
+def limits(curves: _Curves, budget: float, turn: float) -> tuple[float, float]:
+    """Return the values worth showing on a linear axis, from poor to good; `turn` is -1 if lower is better.
 
-    They begin where the slowest of the methods that learn was after a quarter of the capital: before, and in random
-    search, some values may be so far off that all that matters would be one line.
+    The poor end is where the slowest of the methods that learn was after a quarter of the budget.  Earlier values, and
+    those of random search, can be so far off that the rest would shrink to one line.
     """
     learners = [c for name, c in curves.items() if name != "random"] or list(curves.values())
-    early = min(turn * float(c.mean[c.spent >= EARLY * capital][0]) for c in learners)
+    early = min(turn * float(c.mean[c.spent >= SHOWN_FROM_SHARE * budget][0]) for c in learners)
     late = max(turn * float(c.mean[-1]) + float(np.nan_to_num(c.error[-1])) for c in curves.values())
     margin = 0.05 * (late - early) or 1.0
     return turn * (early - margin), turn * (late + margin)
@@ -175,19 +175,19 @@ def limits(curves: _Curves, capital: float, turn: float) -> tuple[float, float]:
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """Return how each method looks, in the order of the legend: ours always the same, others by the alphabet."""
+    """Return how each method looks, in the order of the legend: those of the library first, others by name."""
     names = in_order(methods, tuple(STYLES))
     others = [name for name in names if name not in STYLES]
     return {name: STYLES[name] if name in STYLES else _other(others.index(name)) for name in names}
 
 
 def _other(i: int) -> Style:
-    colour, marker = _OTHER_COLOURS[i % len(_OTHER_COLOURS)], _OTHER_MARKERS[i % len(_OTHER_MARKERS)]
-    return Style(colour, (0, (3 + i, 2)), marker, filled=False)
+    color, marker = _OTHER_COLORS[i % len(_OTHER_COLORS)], _OTHER_MARKERS[i % len(_OTHER_MARKERS)]
+    return Style(color, (0, (3 + i, 2)), marker, filled=False)
 
 
 def draw(runs: Runs) -> Figure:
-    """Draw a panel a problem and one legend for all, beside the last panel where there is room, else below."""
+    """Draw one panel per problem and one legend for all, beside the last panel if there is room, else below."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -196,7 +196,7 @@ def draw(runs: Runs) -> Figure:
     rows = math.ceil(len(runs) / columns)
     free = rows * columns - len(runs)
     width = _WIDTH if columns > 1 else _WIDTH / 2
-    abreast = max(1, int(width / (0.6 + _CHARACTER * max(map(len, looks)))))  # names in a line of the legend
+    abreast = max(1, int(width / (0.6 + _CHARACTER_WIDTH * max(map(len, looks)))))  # names in one line of the legend
     below = 0.0 if free else 0.2 * math.ceil(len(looks) / abreast)
     height = rows * (_HEIGHT if columns == 3 else 1.3 * _HEIGHT) + below
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -219,12 +219,12 @@ def draw(runs: Runs) -> Figure:
 
 def _line(look: Style) -> dict[str, Any]:
     return {
-        "color": look.colour,
+        "color": look.color,
         "linestyle": look.line,
         "linewidth": 1.1,
         "marker": look.marker,
         "markersize": 4,
-        "markerfacecolor": look.colour if look.filled else "white",
+        "markerfacecolor": look.color if look.filled else "white",
         "markeredgewidth": 0.8,
     }
 
@@ -235,7 +235,7 @@ def _panel(panel: Axes, by_method: Mapping[str, Mapping[int, Record]], looks: Ma
     found = {name: curve(list(by_method[name].values()), points) for name in looks if name in by_method}
     drawn = {name: c for name, c in found.items() if len(c.spent)}
     floor = FLOOR if has_optimum(by_method) else -math.inf
-    for name, c in reversed(drawn.items()):  # what the legend names first lies on top
+    for name, c in reversed(drawn.items()):  # the first in the legend is drawn last, on top
         turn = list(looks).index(name) / len(looks)
         _errorbar(panel, c, looks[name], floor=floor, bars_at=_bars_at(len(c.spent), turn))
     notes = [_under(everything[0]["unit"], [len(by_seed) for by_seed in by_method.values()])]
@@ -246,7 +246,7 @@ def _panel(panel: Axes, by_method: Mapping[str, Mapping[int, Record]], looks: Ma
     if len(drawn) < len(found):
         notes.append(f"no query at z* in a run of {', '.join(name for name in found if name not in drawn)}")
     panel.set_xlim(0.0, points[-1])
-    panel.set_xlabel("\n".join(textwrap.fill(note, _LINE) for note in notes))
+    panel.set_xlabel("\n".join(textwrap.fill(note, _CHARACTERS_UNDER_PANEL) for note in notes))
     panel.grid(linewidth=0.3, alpha=0.6)
 
 
@@ -272,13 +272,13 @@ def _errorbar(panel: Axes, c: Curve, look: Style, *, floor: float, bars_at: tupl
 
 
 def _under(unit: str, seeds: Sequence[int]) -> str:
-    what = "capital" if unit == "cost" else "seconds with overhead"
+    what = "budget in cost units" if unit == "cost" else "budget in seconds"
     counts = str(max(seeds)) if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
-    return f"{what} ({counts} seed{'' if counts == '1' else 's'})"
+    return f"{what}; {counts} seed{'' if counts == '1' else 's'}"
 
 
 def _regret_axis(panel: Axes, curves: _Curves) -> None:
-    """Show all means; a bar may reach down to the floor, and is cut."""
+    """Show all means; bars that reach down to the floor are cut."""
     panel.set_yscale("log")
     low = min(float(c.mean.min()) for c in curves.values())
     high = max(float(c.mean.max()) for c in curves.values())
@@ -295,7 +295,7 @@ def _value_axis(panel: Axes, curves: _Curves, run: Record) -> list[str]:
 
 
 def _title(problem: str) -> str:
-    """Return the name and, where the library knows them, the dimensions; a real problem may lack its data here."""
+    """Return the name, with the dimensions if the library knows them: a real problem may lack its data here."""
     try:
         known = problems.get(problem).problem
     except BocaError:

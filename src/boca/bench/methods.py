@@ -1,8 +1,8 @@
-"""Names for methods and problems, and the way in for those that live elsewhere.
+"""Names for methods and problems, and import paths for those that are not part of the package.
 
 A method is a function of a benchmark and of `learn` that returns a strategy.  Where the benchmark knows the Gaussian
-process that it was drawn from, every method with a model is handed it, unless `learn` is set: that is how the paper ran
-its GP samples, and it takes the fit out of the comparison.
+process that it was drawn from, every method with a model is given it, unless `learn` is set: that is how the paper ran
+its GP samples, and it keeps the fit out of the comparison.
 
 An import path `package.module:name` may name
     for a problem: a `Benchmark`, or a function from a seed to one;
@@ -11,7 +11,7 @@ An import path `package.module:name` may name
 
 from __future__ import annotations
 
-import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias
@@ -20,6 +20,7 @@ from boca import problems
 from boca.domain.errors import BocaError, InvalidInput
 from boca.problems import Benchmark
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
+from boca.studyfile.importing import imported
 
 Method: TypeAlias = Callable[[Benchmark, bool], Strategy]
 ProblemMaker: TypeAlias = Callable[[int], Benchmark]
@@ -63,9 +64,10 @@ def method(name: str) -> Method:
         return METHODS[name]
     if ":" not in name:
         raise InvalidInput(
-            f"A method must be one of {', '.join(METHODS)}, or an import path package.module:name; got {name!r}."
+            f"{name!r} is not a method: --method must be one of {', '.join(METHODS)}, or an import path "
+            "package.module:name."
         )
-    return _as_method(name, _load(name))
+    return _as_method(name, imported(name, "--method", os.getcwd()))
 
 
 def problem(name: str) -> ProblemMaker:
@@ -74,10 +76,10 @@ def problem(name: str) -> ProblemMaker:
         return lambda seed: _comparable(name, problems.get(name, seed=seed))
     if ":" not in name:
         raise InvalidInput(
-            f"A problem must be one of {', '.join(problems.names())}, or an import path package.module:name; "
-            f"got {name!r}."
+            f"{name!r} is not a problem: --problem must be one of {', '.join(problems.names())}, or an import path "
+            "package.module:name."
         )
-    found = _load(name)
+    found = imported(name, "--problem", os.getcwd())
     if not (isinstance(found, Benchmark) or callable(found)):
         raise InvalidInput(f"{name} must be a Benchmark or a function from a seed to one; got {found!r}.")
     return lambda seed: _comparable(name, found if isinstance(found, Benchmark) else _made(name, found, seed))
@@ -95,25 +97,15 @@ def _made(name: str, factory: Callable[[int], Any], seed: int) -> Any:
 
 
 def _comparable(name: str, benchmark: Any) -> Benchmark:
-    """Refuse what has no capital that is the same for every method before the first query."""
+    """Refuse a benchmark whose budget is not the same for every method before the first query."""
     if not isinstance(benchmark, Benchmark):
         raise InvalidInput(f"{name} must return a Benchmark; got {benchmark!r}.")
     if not (benchmark.problem.has_declared_cost or benchmark.budget.unit == "seconds"):
         raise InvalidInput(
-            f"{name} must have a declared cost or a budget in seconds, so that every method has the same capital; "
-            f"got {benchmark.budget!r} and {benchmark.problem!r}."
+            f"{name} must have a declared cost or a budget in seconds, so that every method has the same budget; "
+            f"got {benchmark.budget!r} and {benchmark.problem!r}. Pass cost= to Problem, or use boca.seconds(s)."
         )
     return benchmark
-
-
-def _load(path: str) -> Any:
-    module, _, name = path.partition(":")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInput(f"The import path {path!r} leads nowhere: {error}.") from error
-    except (Exception, SystemExit) as error:  # a script that was not meant to be imported may do anything
-        raise InvalidInput(f"The import path {path!r} cannot be imported: it raised {error!r}.") from error
 
 
 def _as_method(path: str, found: Any) -> Method:
@@ -135,7 +127,7 @@ def _checked(path: str, strategy: Any) -> Strategy:
 
 
 def _informed(strategy: Strategy, benchmark: Benchmark, learn: bool) -> Strategy:
-    """Hand over the true GP where there is one and the strategy has a field for it that is still empty."""
+    """Give the strategy the true GP, if it is known and the strategy has an empty field for it."""
     known = _known(benchmark, learn)
     if known is None or not is_dataclass(strategy) or isinstance(strategy, type):
         return strategy

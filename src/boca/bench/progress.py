@@ -1,6 +1,6 @@
-"""What a person reads while runs are under way: what came of each, and how long the rest may take.
+"""Progress of the runs: the result of each, and how long the rest may take.
 
-On a terminal it is a bar; elsewhere, in a log or a pipe, it is a line a finished run.  Everything goes to standard
+On a terminal it is a bar; elsewhere, in a log or a pipe, it is one line per finished run.  Everything goes to standard
 error, and a run that failed shows its traceback in either case.
 """
 
@@ -21,12 +21,12 @@ from boca.bench import records, runner
 from boca.bench.records import Record
 from boca.bench.runner import Cell
 
-Report: TypeAlias = Callable[[Cell, Record | str], None]
+Reporter: TypeAlias = Callable[[Cell, Record | str], None]
 
 
 @contextmanager
-def shown(cells: Sequence[Cell], *, jobs: int, timed: Collection[str]) -> Iterator[Report]:
-    """Yield what has to be called with every outcome; `timed` are problems whose cells run one at a time."""
+def shown(cells: Sequence[Cell], *, jobs: int, timed: Collection[str]) -> Iterator[Reporter]:
+    """Yield the function to call with every outcome; `timed` are the problems whose cells run one at a time."""
     console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
     forecast = Forecast(cells, jobs=jobs, timed=timed)
     if not sys.stderr.isatty() or console.is_dumb_terminal:
@@ -38,12 +38,12 @@ def shown(cells: Sequence[Cell], *, jobs: int, timed: Collection[str]) -> Iterat
         _Left(Column(no_wrap=True, min_width=len("about 10 h 59 min left"))),
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
     )
-    # one refresh a second: the runs that are measured share the machine with the bar
+    # one refresh per second: the runs that are measured share the machine with the bar
     with Progress(*columns, console=console, refresh_per_second=1, expand=True) as progress:
         yield _bar(progress, forecast)
 
 
-def _lines(console: Console, forecast: Forecast) -> Report:
+def _lines(console: Console, forecast: Forecast) -> Reporter:
     def report(cell: Cell, outcome: Record | str) -> None:
         forecast.note(cell, outcome)
         left = forecast.seconds_left()
@@ -53,7 +53,7 @@ def _lines(console: Console, forecast: Forecast) -> Report:
     return report
 
 
-def _bar(progress: Progress, forecast: Forecast) -> Report:
+def _bar(progress: Progress, forecast: Forecast) -> Reporter:
     task = progress.add_task("", total=forecast.total, due=None)
 
     def report(cell: Cell, outcome: Record | str) -> None:
@@ -77,7 +77,7 @@ class _Left(ProgressColumn):
 
 
 def summary(cell: Cell, outcome: Record | str) -> str:
-    """Say what came of a cell: its result and its seconds, or its traceback."""
+    """Return the result of a cell and its seconds, or its traceback."""
     name = f"{cell.problem} {cell.method} seed {cell.seed}"
     if isinstance(outcome, str):
         return f"{name} FAILED\n{outcome}"
@@ -92,7 +92,7 @@ def _found(record: Record) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as a person says it."""
+    """Return a time in the largest units that matter."""
     minutes = round(seconds / 60.0)
     if minutes < 1:
         return f"{seconds:.0f} s"
@@ -102,15 +102,15 @@ def duration(seconds: float) -> str:
 class Forecast:
     """How long the cells that are left may take.
 
-    A cell is taken to last as long as the same method did on the same problem.  Where there is no such run yet, its
-    effort is scaled by those that there are; a budget in seconds needs no scale.
+    A cell is expected to take as long as the same method did on the same problem.  Before the first such run, its
+    estimated effort is scaled by the runs so far; a budget in seconds needs no scale.
     """
 
     def __init__(self, cells: Sequence[Cell], *, jobs: int, timed: Collection[str]) -> None:
         self._left = list(cells)
         self._jobs = jobs
         self._timed = timed
-        self._effort = {(cell.problem, cell.method): runner.effort(cell) for cell in _one_of_a_kind(cells)}
+        self._effort = {(cell.problem, cell.method): runner.effort(cell) for cell in _one_per_kind(cells)}
         self._seconds: dict[tuple[str, str], list[float]] = {}
         self.total = len(cells)
 
@@ -125,7 +125,7 @@ class Forecast:
             self._seconds.setdefault((cell.problem, cell.method), []).append(outcome["seconds"])
 
     def seconds_left(self) -> float | None:
-        """Return the seconds; None as long as no cell has come to its end."""
+        """Return the seconds; None before the first cell has finished."""
         if not self._seconds:
             return None
         means = {kind: sum(s) / len(s) for kind, s in self._seconds.items()}
@@ -139,5 +139,5 @@ class Forecast:
         return total
 
 
-def _one_of_a_kind(cells: Sequence[Cell]) -> list[Cell]:
+def _one_per_kind(cells: Sequence[Cell]) -> list[Cell]:
     return list({(cell.problem, cell.method): cell for cell in cells}.values())

@@ -1,13 +1,14 @@
-"""Finished runs: a line of JSON each, and what can be read off one.
+"""Finished runs: one line of JSON each, and what can be read from one.
 
 A file PROBLEM.METHOD.jsonl holds the runs of one method on one problem.  A line is on the disk before its run counts as
-done, and a last line without its end is no finished run: whatever is killed, nothing finished is lost or run twice.
+done, and a last line that is cut off is no finished run: whatever is killed, nothing finished is lost or run twice.
 
-A record keeps the whole trace, one entry a query:
+A record has the budget of the run under the key "capital", in cost units or seconds as "unit" says.  The key keeps its
+old name, because stored records have it.  The whole trace has one entry per query:
     cost       cost units charged
     seconds    of the evaluation
     overhead   seconds to choose the query
-    spent      of the capital, this query included
+    spent      of the budget, this query included
     at_target  whether it was made at z*
     value      f there, without noise; None away from the target
 """
@@ -38,11 +39,13 @@ def path_of(directory: Path, problem: str, method: str) -> Path:
 
 
 def make(directory: Path) -> None:
-    """Make a directory, unless it is there."""
+    """Make a directory, unless it exists."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"--out must be a directory, or a place for one; {directory}: {error.strerror}.") from error
+        raise InvalidInput(
+            f"--out {directory} cannot be a directory: {error.strerror}. Pass a folder that can be written."
+        ) from error
 
 
 def read(path: Path) -> list[Record]:
@@ -56,7 +59,9 @@ def read(path: Path) -> list[Record]:
         try:
             records.append(json.loads(line))
         except ValueError as error:
-            raise InvalidInput(f"Line {number} of {path} is not JSON ({error}): delete that line.") from error
+            raise InvalidInput(
+                f"Line {number} of {path} is not JSON ({error}). Delete that line; its run will be made again."
+            ) from error
     return records
 
 
@@ -85,7 +90,7 @@ def load(directory: Path) -> Runs:
             by_seed = runs.setdefault(record["problem"], {}).setdefault(record["method"], {})
             by_seed.setdefault(record["seed"], record)
     if not runs:
-        raise InvalidInput(f"There must be finished runs, files PROBLEM.METHOD.jsonl; there are none in {directory}.")
+        raise InvalidInput(f"There are no finished runs in {directory}: no PROBLEM.METHOD.jsonl. Run `boca bench run`.")
     return runs
 
 
@@ -93,10 +98,7 @@ def load(directory: Path) -> Runs:
 
 
 def curve(record: Record) -> Iterator[tuple[float, float]]:
-    """Yield what was spent and the best f so far at every query of the target.
-
-    Cheaper fidelities do not count, however good: nobody asked for them.
-    """
+    """Yield what was spent and the best f so far at every query of the target; cheaper fidelities do not count."""
     turn = sign(record["direction"])
     best = -math.inf
     for spent, value in zip(record["trace"]["spent"], record["trace"]["value"], strict=True):
@@ -116,17 +118,17 @@ def best_within(record: Record, limit: float) -> float | None:
 
 
 def regret(record: Record, value: float | None) -> float | None:
-    """Return how far a value is from the optimum; below zero there is only the rounding of the optimum itself."""
+    """Return how far a value falls short of the optimum; never below zero, which could only be rounding."""
     if value is None:
         return None
     return max(0.0, sign(record["direction"]) * (float(record["optimum"]) - value))
 
 
 def regrets(record: Record) -> list[float | None]:
-    """Return the simple regret within each share of the capital.  [K17, eq. 2]"""
+    """Return the simple regret within each share of the budget.  [K17, eq. 2]"""
     return [regret(record, value) for value in bests(record)]
 
 
 def bests(record: Record) -> list[float | None]:
-    """Return the best f at the target within each share of the capital."""
+    """Return the best f at the target within each share of the budget."""
     return [best_within(record, share * record["capital"]) for share in SHARES]

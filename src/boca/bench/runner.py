@@ -1,7 +1,7 @@
 """Run cells, one problem with one method and one seed each, and keep a record of every finished one.
 
-Only the parent process writes: whatever is killed, the same command goes on with the cells that are missing.  One
-process a directory.
+Only the parent process writes, so after any kill the same command resumes with the cells that are missing.  Only one
+such process may use a directory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from boca.domain.trial import Trial
 from boca.problems import Benchmark
 from boca.study.optimizer import Optimizer
 
-# The second number of the noise stream.  Trial k draws from [seed, k], so it must lie beyond any trial number.
+# The second number of the noise stream.  Trial k draws from [seed, k], so it must exceed any trial number.
 _NOISE = 86_028_121
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -51,7 +51,7 @@ class Cell:
 
 
 def run_cell(cell: Cell) -> Record:
-    """Run one cell to the end of its budget and return what is kept of it.
+    """Run one cell to the end of its budget and return its record.
 
     The noise comes from a stream of its own, the same for every method: seeds are paired.
     """
@@ -75,10 +75,10 @@ def run_cell(cell: Cell) -> Record:
         "strategy": repr(strategy),
         "version": boca.__version__,
         "direction": benchmark.problem.direction,
-        "capital": capital(benchmark),
+        "capital": budget_of(benchmark),  # the budget: see `records` for the name
         "unit": "seconds" if benchmark.budget.unit == "seconds" else "cost",
         "optimum": benchmark.optimum,
-        # without an optimum there is no regret to compute of it, and f may be dear: it is not run once more
+        # without an optimum it has no regret, and f may be expensive: it is not run once more
         "recommendation": None
         if recommendation is None or benchmark.optimum is None
         else benchmark.value(recommendation.x),
@@ -88,7 +88,7 @@ def run_cell(cell: Cell) -> Record:
 
 
 def trace(benchmark: Benchmark, trials: Sequence[Trial]) -> dict[str, list[Any]]:
-    """Return what a record keeps of every query, in order."""
+    """Return the trace of a record, one entry per query."""
     at_target = [benchmark.problem.is_target(t.z) for t in trials]
     paid = [(t.seconds or 0.0) + t.overhead if benchmark.budget.unit == "seconds" else t.cost for t in trials]
     return {
@@ -102,18 +102,18 @@ def trace(benchmark: Benchmark, trials: Sequence[Trial]) -> dict[str, list[Any]]
 
 
 def _noiseless(benchmark: Benchmark, trial: Trial) -> float | None:
-    """Return f(x); where there is no noise, it is what the run saw, and need not be paid for twice."""
+    """Return f(x); without noise it is what the run saw, and is not evaluated twice."""
     return trial.value if benchmark.noise_variance == 0.0 else benchmark.value(trial.x)
 
 
-def capital(benchmark: Benchmark) -> float:
-    """Return the budget in cost units, or in seconds where it is one of seconds."""
+def budget_of(benchmark: Benchmark) -> float:
+    """Return the budget in cost units, or in seconds if it was given in seconds."""
     unit = benchmark.problem.target_cost if benchmark.budget.unit == "targets" else 1.0
     return benchmark.budget.amount * unit
 
 
 def missing(cells: Iterable[Cell], directory: Path) -> list[Cell]:
-    """Return the cells without a finished run in the directory; torn lines there are cut."""
+    """Return the cells without a finished run in the directory; lines that were cut off are removed there."""
     done: dict[Path, set[int]] = {}
     left = []
     for cell in cells:
@@ -123,7 +123,8 @@ def missing(cells: Iterable[Cell], directory: Path) -> list[Cell]:
             records = read(path)
             if any(record["learn"] != cell.learn for record in records):
                 raise InvalidInput(
-                    f"{path} must hold runs with --learn or runs without, not both: choose another --out directory."
+                    f"{path} has runs {'without' if cell.learn else 'with'} --learn, and cannot have both. "
+                    "Pass another --out."
                 )
             done[path] = {int(record["seed"]) for record in records}
         if cell.seed not in done[path]:
@@ -135,18 +136,18 @@ def missing(cells: Iterable[Cell], directory: Path) -> list[Cell]:
 
 
 def effort(cell: Cell) -> float:
-    """Return roughly how many seconds a cell takes: its budget where that is in seconds, else by size and method."""
+    """Return roughly how many seconds a cell takes: its budget if that is in seconds, else by size and method."""
     benchmark = methods.problem(cell.problem)(0)
     if benchmark.budget.unit == "seconds" and benchmark.seconds is None:
         return benchmark.budget.amount
     size = len(benchmark.problem.space) + len(benchmark.problem.fidelity)
     unit = benchmark.problem.target_cost if benchmark.seconds is None else _pretended(benchmark)
-    targets = capital(benchmark) / unit
+    targets = budget_of(benchmark) / unit
     return float(0.003 * targets**1.5 * size * methods.EFFORT.get(cell.method, 1.0))
 
 
 def _pretended(benchmark: Benchmark) -> float:
-    """Return the seconds that an evaluation at the target pretends to take, somewhere in the middle."""
+    """Return the seconds that an evaluation in the middle pretends to take at the target."""
     assert benchmark.seconds is not None
     space = benchmark.problem.space
     middle = space.from_unit(space.snap(np.full((1, len(space)), 0.5))[0])
@@ -154,7 +155,7 @@ def _pretended(benchmark: Benchmark) -> float:
 
 
 def cheapest_first(cells: Iterable[Cell]) -> list[Cell]:
-    """Order cells so that the first tables are there soon."""
+    """Order cells so that the first tables are complete soon."""
     known: dict[tuple[str, str], float] = {}
     given = list(cells)
     for cell in given:
@@ -172,8 +173,11 @@ def run(
 ) -> int:
     """Run the cells that are missing in the directory and return how many failed.
 
-    `jobs=0` runs them in this process, with as many threads as its linear algebra likes; otherwise every worker
-    has one thread.  A cell that raises is reported as its traceback and the others go on.
+    Args:
+        cells: What to run, in this order.
+        directory: Where the records are.
+        jobs: Worker processes of one thread each; 0 runs the cells in this process, with all threads.
+        report: Called with every cell and its record, or its traceback if it raised; the other cells continue.
     """
     make(directory)
     left = missing(cells, directory)
@@ -188,7 +192,7 @@ def run(
 
 
 def _attempt(cell: Cell) -> Record | str:
-    """Return the record of a cell, or the traceback as text: exceptions of others do not always travel."""
+    """Return the record of a cell, or the traceback as text: not every exception can be pickled."""
     try:
         return run_cell(cell)
     except Exception:
@@ -218,7 +222,7 @@ def _in_workers(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Record
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let workers that start now have one thread: linear algebra reads these variables when it is loaded."""
+    """Give workers that start now one thread each: linear algebra reads these variables when it is loaded."""
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     try:
@@ -232,7 +236,7 @@ def _one_thread_each() -> Iterator[None]:
 
 
 def _follow_parent() -> None:
-    """End this worker when its parent is gone, however that died; leave Ctrl-C to the parent."""
+    """End this worker when its parent dies, however it dies; leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,7 +1,7 @@
-"""Finished runs as Markdown tables: what was reached at shares of the capital, and pairs against one method.
+"""Finished runs as Markdown tables: the results at shares of the budget, and a comparison with one method.
 
-With a known optimum that is the simple regret, and pairs are compared by the logarithm of its ratio; without one it is
-the best value, and pairs are compared by the difference.
+With a known optimum the result is the simple regret, and methods are compared by the logarithm of its ratio.  Without
+one it is the best value, and methods are compared by its difference.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from boca.bench import methods
 from boca.bench.records import SHARES, Record, Runs, bests, regret, regrets
 from boca.domain.trial import sign
 
-STUCK = 0.1  # final regret above which a run has ended in the wrong place
-FLOOR = 1e-6  # regrets below it are equal: a logarithm would weigh rounding there
+STUCK = 0.1  # final regret above which a run has ended at another peak: on these problems the next is lower by more
+FLOOR = 1e-6  # regrets below it count as equal: their logarithms would compare rounding
 
 
 def markdown(runs: Runs, *, reference: str) -> str:
@@ -43,7 +43,7 @@ def _problem(problem: str, by_method: Mapping[str, Mapping[int, Record]], refere
     rows = [(name, list(by_method[name].values())) for name in names]
     parts.append(_regret_table(rows) if has_optimum(by_method) else _value_table(rows))
     if reference not in by_method:
-        parts.append(f"No runs of {reference} to pair with.")
+        parts.append(f"There are no runs of {reference} to compare with.")
     elif len(names) > 1:
         others = [(name, by_method[name]) for name in names if name != reference]
         parts.append(_paired_table(reference, by_method[reference], others))
@@ -51,28 +51,28 @@ def _problem(problem: str, by_method: Mapping[str, Mapping[int, Record]], refere
 
 
 def has_optimum(by_method: Mapping[str, Mapping[int, Record]]) -> bool:
-    """Whether the optimum of a problem is known: regret where it is, values where it is not."""
+    """Whether the optimum of a problem is known: regret if so, values if not."""
     return all(run["optimum"] is not None for by_seed in by_method.values() for run in by_seed.values())
 
 
 def in_order(names: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Return names that the library knows in its own order, then the others by alphabet."""
+    """Return names that the library knows in its own order, then the others by name."""
     return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def _regret_legend(reference: str) -> str:
     return (
         "Simple regret, the optimum minus the best noiseless f among queries at the target (z*), within each share of "
-        f"the capital: mean ± standard error (median) over seeds. Stuck: runs that end above {STUCK:g}. "
+        f"the budget: mean ± standard error (median) over seeds. Stuck: runs that end above {STUCK:g}. "
         "Recommendation: regret of the recommended point at the end. Ratios: log10 of the regret over that of "
-        f"{reference} on the same seed, mean ± standard error; below zero is better than {reference}. Regrets are "
-        f"floored at {FLOOR:g} for it."
+        f"{reference} on the same seed, mean ± standard error; below zero is better than {reference}. For the ratios, "
+        f"regrets are floored at {FLOOR:g}."
     )
 
 
 def _value_legend(reference: str) -> str:
     return (
-        "Where no optimum is known: the best f among queries at the target (z*), within each share of the capital, "
+        "If no optimum is known: the best f among queries at the target (z*), within each share of the budget, "
         f"mean ± standard error (median) over seeds. Differences: how much better than {reference} on the same seed, "
         f"mean ± standard error; above zero is better than {reference}."
     )
@@ -80,12 +80,12 @@ def _value_legend(reference: str) -> str:
 
 def _common_legend() -> str:
     return (
-        "Overhead: seconds a run to choose its queries, and milliseconds a query. "
+        "Overhead: seconds per run to choose its queries, and milliseconds per query. "
         '"none": runs, or pairs, without a query at z* by then, left out.'
     )
 
 
-# What was reached -------------------------------------------------------------------------------------------------
+# Results -------------------------------------------------------------------------------------------------
 
 
 def _regret_table(rows: Sequence[tuple[str, Sequence[Record]]]) -> str:
@@ -126,7 +126,7 @@ def _efforts(runs: Sequence[Record]) -> list[str]:
 
 @dataclass(frozen=True)
 class Summary:
-    """Some numbers in short; `missing` were None and left out, and without any number the rest is nan."""
+    """Mean, standard error and median of some numbers; `missing` were None and are left out.  NaN without numbers."""
 
     mean: float
     error: float
@@ -135,7 +135,7 @@ class Summary:
 
 
 def summary(values: Iterable[float | None]) -> Summary:
-    """Return mean, standard error and median; the error of a single value is nan."""
+    """Return mean, standard error and median; the error of a single value is NaN."""
     given = list(values)
     numbers = [value for value in given if value is not None]
     missing = len(given) - len(numbers)
@@ -152,7 +152,7 @@ def _with_median(s: Summary, digits: str) -> str:
     return f"{s.mean:{digits}}{error} ({s.median:{digits}}){_none(s)}"
 
 
-# Pairs ------------------------------------------------------------------------------------------------------------
+# Comparisons ------------------------------------------------------------------------------------------------------
 
 
 def _paired_table(
@@ -172,7 +172,7 @@ def _paired_row(name: str, runs: Mapping[int, Record], base: Mapping[int, Record
 
 
 def compared(run: Record, reference: Record) -> list[float | None]:
-    """Return log ratios of regrets, or how much better the values are, at the shares of the capital."""
+    """Return log ratios of regrets, or how much better the values are, at the shares of the budget."""
     if run["optimum"] is not None:
         return [log_ratio(a, b) for a, b in zip(regrets(run), regrets(reference), strict=True)]
     turn = sign(run["direction"])
@@ -181,7 +181,7 @@ def compared(run: Record, reference: Record) -> list[float | None]:
 
 
 def log_ratio(regret: float | None, reference: float | None) -> float | None:
-    """Return log10 of regret over reference, both floored; None where either is."""
+    """Return log10 of regret over reference, both floored; None if either is."""
     if regret is None or reference is None:
         return None
     return math.log10(max(regret, FLOOR) / max(reference, FLOOR))

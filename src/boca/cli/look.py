@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +51,7 @@ def show(
         raise InvalidInput(
             f"--trial must be one of the {len(history)} trials of {name!r}, which are numbered from 0; got {trial}."
         )
-    print(json.dumps(asdict(history[trial]), indent=None if as_json else 2, ensure_ascii=False))
+    print(json.dumps(_everything(history[trial]), indent=None if as_json else 2, ensure_ascii=False))
 
 
 def best(url: Url, name: Name, as_json: Json = False) -> None:
@@ -66,7 +65,7 @@ def best(url: Url, name: Name, as_json: Json = False) -> None:
             print("There is no complete trial at the target yet.", file=sys.stderr)
         raise typer.Exit(1)
     if as_json:
-        print(json.dumps(asdict(found), ensure_ascii=False))
+        print(json.dumps(_everything(found), ensure_ascii=False))
     else:
         print(f"{found.value!r} at {point(found.x)} (trial {found.number})")
 
@@ -152,9 +151,14 @@ def _show_studies(summaries: Sequence[dict[str, Any]], as_json: bool) -> None:
         raise typer.Exit(2)
 
 
+def _everything(trial: Trial) -> dict[str, Any]:
+    """Return what is stored of a trial, with z and the value that its observations give it."""
+    return trial.to_json() | {"z": trial.z, "value": trial.value, "noise": trial.noise}
+
+
 def _show_trials(history: History, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([asdict(trial) for trial in history], ensure_ascii=False))
+        print(json.dumps([_everything(trial) for trial in history], ensure_ascii=False))
         return
     heads = ["number", "state", "value", "cost", "x", "z", "why"]
     rows = [[t.number, t.state, t.value, t.cost, point(t.x), point(t.z), _reason(t)] for t in history]

@@ -1,12 +1,12 @@
 """The live page: look at the studies of a storage in a browser while they run.
 
-watch     a thread that keeps up with what changes there
-money     what the page is told of the ledger
-advice    the recommendation, in a process of its own and with a limit
-views     what the page is told, as JSON
-guard     who may ask, and for what
+watch     a thread that reads what changed in the database
+spending  the budget, as JSON
+advice    the recommendation, computed in a separate process with a time limit
+views     everything else that the page shows, as JSON
+access    which requests are answered
 app       the addresses
-server    a socket, and the end of it all
+server    the socket, and the end
 """
 
 from boca.dashboard.server import serve

@@ -1,8 +1,8 @@
-"""Who may ask, and for what: the same for every address.
+"""Which requests are answered: the same rules for every address.
 
-A page on a loopback address can be reached by any web page that the same browser shows, through a name that resolves
-to it.  So a request must name the address that is served.  Nothing but reading is answered.  Beyond loopback a token is
-needed, which a script can send in a header and a browser brings once in the address and keeps as a cookie.
+Any web page that the same browser shows can reach a page on a loopback address, through a host name that resolves to
+it.  So a request must name the address that is served.  Only reading is answered.  Beyond loopback a token is needed:
+a script sends it in a header; a browser sends it once in the address and keeps a cookie.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from boca.domain.errors import InvalidInput
 
-_SHORTEST = 16  # characters of a token
+_MIN_TOKEN = 16  # characters: too many to guess over a network
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 _HEADERS = {
-    # Scripts come from here alone.  Plotly brings style sheets as text: without them its titles fall out of the charts.
+    # Scripts come from here only.  Plotly inserts its style sheets as text, and its titles need them.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,7 +39,7 @@ _HEADERS = {
 
 
 def is_loopback(address: str) -> bool:
-    """Whether nobody but this machine reaches an address."""
+    """Whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -47,22 +47,22 @@ def is_loopback(address: str) -> bool:
 
 
 def check_token(token: str | None, address: str) -> None:
-    """Refuse a token that can be guessed, and an address that needs one and has none."""
+    """Refuse a token that can be guessed, and an address beyond loopback without a token."""
     if token is None:
         if not is_loopback(address):
             raise InvalidInput(
-                f"Whoever reaches {address} could read your studies: give --token, {_SHORTEST} characters or more, "
-                "or stay on 127.0.0.1 and come through ssh -L."
+                f"--host {address} without a token would let everyone who can reach it read your studies. "
+                f"A token has {_MIN_TOKEN} characters or more. Add --token, or use 127.0.0.1 through ssh -L."
             )
-    elif len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+    elif len(token) < _MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidInput(
-            f"A token must have {_SHORTEST} printable ASCII characters or more, without spaces; got {len(token)}. "
-            'One is: python -c "import secrets; print(secrets.token_urlsafe())"'
+            f"The token given has {len(token)} characters; it must have {_MIN_TOKEN} printable ASCII characters or "
+            'more, without spaces. To make one: python -c "import secrets; print(secrets.token_urlsafe())"'
         )
 
 
 def names_of(host: str, address: str) -> frozenset[str] | None:
-    """Return the names under which an address may be asked for; None: this machine's, and any number."""
+    """Return the host names that a request may use; None for the names of this machine, and any IP address."""
     if is_loopback(address):
         return _LOOPBACK | {host.lower(), address}
     if ipaddress.ip_address(address).is_unspecified:
@@ -71,7 +71,14 @@ def names_of(host: str, address: str) -> frozenset[str] | None:
 
 
 class Guard:
-    """Refuse what is not for us, and say on every answer how a browser shall treat it."""
+    """Refuse requests that are not for this page, and set the headers that protect it in a browser.
+
+    Args:
+        app: The application behind.
+        names: The host names that a request may use, as `names_of` returns them.
+        token: What a request must prove to know; None if no token is needed.
+        cookie: The name of the cookie in which a browser keeps the proof.
+    """
 
     def __init__(self, app: ASGIApp, *, names: Collection[str] | None, token: str | None, cookie: str) -> None:
         self._app = app
@@ -83,12 +90,12 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":  # a web socket: there are none here
+        if scope["type"] != "http":  # a web socket, which this page does not have
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = Headers(scope=scope)
-        brought = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        gives_cookie = self._token is not None and any(self._is_right(given) for given in brought)
+        sent = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+        gives_cookie = self._token is not None and any(self._is_right(given) for given in sent)
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -106,13 +113,17 @@ class Guard:
     def _refusal(self, method: str, headers: Headers, has_token: bool) -> PlainTextResponse | None:
         host = headers.get("host")
         if host is None:
-            return PlainTextResponse("A request must name the host that it is for.\n", 400)
+            return PlainTextResponse(
+                "This request names no host. Send a Host header with the address of the page.\n", 400
+            )
         if not self._is_ours(_name(host)):
-            return PlainTextResponse("This page answers under its own address alone.\n", 421)
+            return PlainTextResponse(
+                "This host name is not that of the page. Use the address that boca dashboard printed.\n", 421
+            )
         if method not in ("GET", "HEAD"):
-            return PlainTextResponse("This page is for reading alone.\n", 405, headers={"Allow": "GET, HEAD"})
+            return PlainTextResponse("This page only reads. Use GET or HEAD.\n", 405, headers={"Allow": "GET, HEAD"})
         if self._token is not None and not has_token and not self._has_proof(headers):
-            words = "A token is needed: open the page with ?token=... at the end of its address.\n"
+            words = "The token is missing or wrong. Open the page with ?token=... at the end of its address.\n"
             return PlainTextResponse(words, 401, headers={"WWW-Authenticate": "Bearer"})
         return None
 
@@ -122,7 +133,7 @@ class Guard:
         if name in _LOOPBACK or name in (socket.gethostname().lower(), socket.getfqdn().lower()):
             return True
         try:
-            ipaddress.ip_address(name)  # a number cannot be made to point elsewhere
+            ipaddress.ip_address(name)  # unlike a name, a number cannot be made to resolve to another address
         except ValueError:
             return False
         return True
@@ -138,11 +149,11 @@ class Guard:
         return kept is not None and hmac.compare_digest(kept.value.encode(), self._secret().encode())
 
     def _is_right(self, given: str) -> bool:
-        plus = given.replace(" ", "+")  # what an address makes of a plus; a token has no spaces
+        plus = given.replace(" ", "+")  # a plus in an address is read as a space; a token has no spaces
         return self._token is not None and hmac.compare_digest(plus.encode(), self._token)
 
     def _secret(self) -> str:
-        """Return what the cookie holds: it proves the token and does not show it."""
+        """Return the content of the cookie: it proves that the token is known, and does not show it."""
         assert self._token is not None
         return hmac.new(self._token, b"boca dashboard", hashlib.sha256).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The recommendation of a study: a model fit, so it is computed in a process of its own, which can be ended.
+"""The recommendation of a study: it needs a model fit, so it is computed in a separate process that can be ended.
 
 The process runs `main`; it reads a storage and a name from its input and writes the recommendation to its output.
 """
@@ -20,15 +20,15 @@ from boca.plots.study import stored
 from boca.study.storage.reader import Reader
 
 _PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from boca.dashboard.advice import main; main()"
-_LIMIT = 60.0  # seconds for a recommendation
-_MOST = 4000  # results for a model: its memory grows with their square
-_INTEREST = 10.0  # seconds after which a study that nobody asked for is not being watched
-_REST = 4.0  # rests for so many times as long as the last one took: at most a fifth of a core
+_MAX_SECONDS = 60.0  # for a recommendation: longer, and the page would show an old one all the time
+_MAX_RESULTS = 4000  # of a study: the memory of a model grows with their square
+_WATCHED_FOR = 10.0  # seconds since a browser last asked for a study; pages ask every second
+_REST_RATIO = 4.0  # rest over computing: at most a fifth of a core
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What came out after the results up to the event `told`: a point, or words on why there is none."""
+    """The recommendation after the results up to the event `told`: a point, or words on why there is none."""
 
     told: int
     point: Mapping[str, Any] | None = None
@@ -36,12 +36,12 @@ class Advice:
 
 
 class Adviser:
-    """A thread that has recommendations computed, one at a time, for the studies that somebody looks at."""
+    """A thread that has recommendations computed, one at a time, for the studies that a browser shows."""
 
     def __init__(self, watcher: Watcher, *, compute: Callable[[WatchedStudy], Advice] | None = None) -> None:
         self._watcher = watcher
         self._compute = compute or self._in_a_process
-        self._wanted: dict[str, float] = {}  # name -> when somebody asked last
+        self._wanted: dict[str, float] = {}  # name -> when a browser last asked for it
         self._known: dict[str, Advice] = {}  # by key of the study
         self._tried: dict[str, int] = {}  # key -> the event of the last result that was tried
         self._wake = threading.Condition()
@@ -64,7 +64,7 @@ class Adviser:
             self._thread.join(timeout=10)
 
     def of(self, study: WatchedStudy) -> Advice | None:
-        """Return what is known, at once, and note that somebody wants to know; None before the first time."""
+        """Return the last recommendation at once, and note that a browser asked; None before the first."""
         with self._wake:
             self._wanted[study.row.name] = time.monotonic()
             if self._is_due(study):
@@ -79,47 +79,49 @@ class Adviser:
             began = time.monotonic()
             try:
                 advice = self._compute(study)
-            except OSError as error:  # no memory for another process, say
+            except OSError as error:  # such as no memory for another process
                 advice = Advice(study.told, words=f"The model could not be computed: {error}")
             with self._wake:
-                self._rests_until = time.monotonic() + _REST * (time.monotonic() - began)
+                self._rests_until = time.monotonic() + _REST_RATIO * (time.monotonic() - began)
                 self._known[study.key] = advice
-                there = {s.key for s in self._watcher.world.studies.values() if isinstance(s, WatchedStudy)}
+                known = {s.key for s in self._watcher.world.studies.values() if isinstance(s, WatchedStudy)}
                 for of_study in (self._known, self._tried):
-                    for key in of_study.keys() - there:
+                    for key in of_study.keys() - known:
                         del of_study[key]
 
     def _next(self) -> WatchedStudy | None:
-        """Wait for a study with a new result that somebody looks at; None when it is time to end."""
+        """Wait for a study on a page with a new result; None when it is time to end."""
         with self._wake:
             while not self._stopped:
                 due = self._due()
                 rest = self._rests_until - time.monotonic()
-                first = [study for study in due if study.key not in self._known]  # those do not wait for a rest
+                first = [
+                    study for study in due if study.key not in self._known
+                ]  # the first recommendation of a study does not wait
                 if first or (due and rest <= 0):
                     study = (first or due)[0]
                     self._tried[study.key] = study.told
                     return study
-                self._wake.wait(timeout=max(rest, 0.05) if due else _INTEREST)
+                self._wake.wait(timeout=max(rest, 0.05) if due else _WATCHED_FOR)
             return None
 
     def _due(self) -> list[WatchedStudy]:
-        """Return the studies to think about, the one that was asked for last first."""
-        late = time.monotonic() - _INTEREST
+        """Return the studies that need a recommendation, the one that was last asked for first."""
+        late = time.monotonic() - _WATCHED_FOR
         self._wanted = {name: when for name, when in self._wanted.items() if when > late}
         named = sorted(self._wanted, key=lambda name: -self._wanted[name])
         studies = (self._watcher.world.studies.get(name) for name in named)
         return [study for study in studies if isinstance(study, WatchedStudy) and self._is_due(study)]
 
     def _in_a_process(self, study: WatchedStudy) -> Advice:
-        """Have it computed elsewhere; a process that takes too long is ended."""
+        """Compute it in a separate process, which is ended if it takes too long."""
         task = json.dumps({"url": self._watcher.reader.url, "name": study.row.name})
         quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         with self._wake:
             if self._stopped:
                 return Advice(study.told)
             self._process = process = subprocess.Popen(
-                # -P: the folder that the server runs in is not to be searched, unless the server searches it too
+                # -P: modules are not taken from the folder that the server runs in, unless the server does so too
                 [sys.executable, "-P", "-c", _PROGRAM, json.dumps(sys.path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -131,12 +133,15 @@ class Adviser:
             )
         with process:
             try:
-                out, err = process.communicate(task, timeout=_LIMIT)
+                out, err = process.communicate(task, timeout=_MAX_SECONDS)
                 return Advice(**json.loads(out))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
-                return Advice(study.told, words=f"The model took longer than {_LIMIT:.0f} seconds; boca best does not.")
+                return Advice(
+                    study.told,
+                    words=f"The model took longer than {_MAX_SECONDS:.0f} seconds. `boca best` has no limit.",
+                )
             except (ValueError, TypeError):
                 last = (err.strip().splitlines() or ["no reason was given"])[-1]
                 return Advice(study.told, words=f"The model could not be computed: {last}")
@@ -149,8 +154,11 @@ class Adviser:
 
 def advise(study: WatchedStudy) -> Advice:
     """Return the recommendation of a study."""
-    if len(study.history.finished) > _MOST:
-        return Advice(study.told, words=f"There are more than {_MOST} results, too many for a model beside a page.")
+    if len(study.history.finished) > _MAX_RESULTS:
+        return Advice(
+            study.told,
+            words=f"A page shows no model of more than {_MAX_RESULTS:,} results. `boca best` has no limit.",
+        )
     seen = stored(study.row.name, study.spec, study.history)
     found = seen.recommendation
     if found is None:
@@ -169,5 +177,5 @@ def main() -> None:
     if isinstance(study, WatchedStudy):
         advice = advise(study)
     else:
-        advice = Advice(0, words=watcher.world.trouble or "The study is not there any more.")
+        advice = Advice(0, words=watcher.world.trouble or "The study was deleted.")
     json.dump({"told": advice.told, "point": advice.point, "words": advice.words}, sys.stdout, allow_nan=False)

@@ -1,10 +1,10 @@
 """The addresses of the live page.
 
 /                 the page
-/page.js, ...     what it is made of
-/api/studies      all studies, a line each
-/api/study        one of them, and of its trials those that changed since an event
-/api/trial        one trial with its reasons
+/page.js, ...     its parts
+/api/studies      all studies, one line each
+/api/study        one study, with the trials that changed since an event
+/api/trial        one trial, with why it was chosen
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from boca.dashboard.advice import Adviser
 from boca.dashboard.watch import Broken, WatchedStudy, Watcher
 from boca.domain.errors import InvalidInput, StorageFailed
 
+_MAX_DIGITS = 16  # of a number in a request: no study has more trials, and int() takes no longer text
 _FILES = {
     "/": ("boca.dashboard", "static/page.html", "text/html"),
     "/page.js": ("boca.dashboard", "static/page.js", "text/javascript"),
@@ -47,7 +48,15 @@ def create(
     token: str | None = None,
     cookie: str = "boca",
 ) -> Starlette:
-    """Return the application; the watcher and the adviser begin and end with it."""
+    """Return the application; the watcher and the adviser start and stop with it.
+
+    Args:
+        watcher: What reads the database.
+        adviser: What computes recommendations.
+        names: The host names that a request may use; None for the names of this machine, and any IP address.
+        token: What a request must prove to know; None if no token is needed.
+        cookie: The name of the cookie in which a browser keeps the proof.
+    """
     api = _Api(watcher, adviser)
 
     @asynccontextmanager
@@ -73,12 +82,12 @@ def create(
 
 
 class _Api:
-    """The answers.  None of them waits for the database but that on one trial, which then is told."""
+    """The answers.  Only that on one trial waits for the database; it says so if the database cannot be read."""
 
     def __init__(self, watcher: Watcher, adviser: Adviser) -> None:
         self._watcher = watcher
         self._adviser = adviser
-        self._instance = secrets.token_hex(4)  # versions begin anew with every server
+        self._instance = secrets.token_hex(4)  # the versions of every server start at zero
 
     async def studies(self, request: Request) -> Response:
         world, trouble = self._watcher.world, self._watcher.trouble
@@ -92,7 +101,7 @@ class _Api:
             return self._missing(shown)
         since = _whole(request.query_params.get("since"))
         if request.query_params.get("key") != shown.key or since > shown.event:
-            since = 0  # the page knows another study of this name, or another copy of the database
+            since = 0  # the page has an earlier study of this name, or another copy of the database
         advice = self._adviser.of(shown)
         trouble = self._watcher.trouble
         version = self._version(shown.version, None if advice is None else advice.told, trouble)
@@ -104,13 +113,15 @@ class _Api:
             return self._missing(shown)
         number = _whole(request.query_params.get("number"), otherwise=-1)
         if not 0 <= number < len(shown.history):
-            return _json({"error": f"There is no such trial; there are {len(shown.history)}, from 0 on."}, 404)
+            return _json(
+                {"error": f"There is no such trial: the study has {len(shown.history)}, numbered from 0 on."}, 404
+            )
         try:
             heavy = self._watcher.reader.heavy(shown.row, number)
         except StorageFailed as error:
             return _json({"error": str(error)}, 503)
         if heavy is None:
-            return _json({"error": "The trial is not there any more."}, 404)
+            return _json({"error": "The trial was deleted."}, 404)
         return _json(views.trial(shown, shown.history[number], heavy))
 
     def _missing(self, shown: Broken | None) -> Response:
@@ -118,10 +129,10 @@ class _Api:
         trouble = self._watcher.trouble
         if shown is not None:
             return _json({"error": shown.reason, "trouble": trouble}, 422)
-        return _json({"error": "There is no study of this name.", "trouble": trouble}, 404)
+        return _json({"error": "There is no study with this name.", "trouble": trouble}, 404)
 
     def _version(self, *parts: object) -> str:
-        """Return a name for a state: two states of different parts have different ones."""
+        """Return a tag for a state: states that differ in one of the parts have different tags."""
         return f"{zlib.crc32(repr(parts).encode()):08x}-{parts[0]}-{self._instance}"
 
 
@@ -145,16 +156,16 @@ def _content(package: str, name: str) -> tuple[bytes, str]:
 
 
 def missing_files() -> None:
-    """Refuse to begin without what the page is made of."""
+    """Refuse to start if a part of the page is missing."""
     try:
         for package, name, _ in _FILES.values():
             _content(package, name)
     except (ModuleNotFoundError, FileNotFoundError) as error:
-        raise InvalidInput(f"The live page needs plotly: pip install 'boca[dashboard]' ({error}).") from error
+        raise InvalidInput(f"The live page needs Plotly ({error}). Run `pip install 'boca[dashboard]'`.") from error
 
 
 def _answer(request: Request, version: str, body: Callable[[], dict[str, Any]]) -> Response:
-    """Return a body, or only word that the one of the asker is still the newest."""
+    """Return a body, or only the status 304 if the page already has it."""
     tag = f'"{version}"'
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers={"ETag": tag})
@@ -167,4 +178,6 @@ def _json(body: dict[str, Any], status: int = 200, headers: dict[str, str] | Non
 
 
 def _whole(text: str | None, otherwise: int = 0) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 16 else otherwise
+    return (
+        int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < _MAX_DIGITS else otherwise
+    )

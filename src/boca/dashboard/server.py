@@ -1,4 +1,4 @@
-"""Serve the live page until somebody ends it."""
+"""Serve the live page until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from boca.domain.errors import InvalidInput
 from boca.study.storage.reader import Reader
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.applications import Starlette
 
 
 def serve(
@@ -19,16 +24,21 @@ def serve(
     token: str | None = None,
     say: Callable[[str], object] = print,
 ) -> None:
-    """Show the studies of a storage to browsers until Ctrl-C; `say` hears the address.
+    """Show the studies of a storage to browsers until Ctrl-C.  Nothing is written to the storage.
 
-    A host beyond loopback needs a token of 16 characters or more.  Nothing is written to the storage.
+    Args:
+        url: The URL of the storage, or the file of a SQLite database.
+        host: The address to serve at; beyond loopback it needs a token.
+        port: The port; 0 for any that is free.
+        token: What a browser must know, 16 characters or more; None if no token is needed.
+        say: Called with a line that has the address.
     """
     try:
         import uvicorn
 
         from boca.dashboard import access, app
     except ModuleNotFoundError as error:
-        raise InvalidInput(f"The live page needs {error.name}: pip install 'boca[dashboard]'.") from error
+        raise InvalidInput(f"The live page needs {error.name}. Run `pip install 'boca[dashboard]'`.") from error
     from boca.dashboard.advice import Adviser
     from boca.dashboard.watch import Watcher
 
@@ -36,7 +46,7 @@ def serve(
     family, address = _resolved(host, port)
     access.check_token(token, address)
     reader = Reader(url)
-    reader.read(lambda _: None)  # what is wrong with the storage is said here, not on a page
+    reader.read(lambda _: None)  # what is wrong with the storage is an error here, not on a page
     with _listening(family, address, port) as listener:
         bound = int(listener.getsockname()[1])
         watcher = Watcher(reader)
@@ -46,20 +56,27 @@ def serve(
             Adviser(watcher),
             names=access.names_of(host, address),
             token=token,
-            cookie=f"boca_{bound}",  # cookies know no ports
-        )
-        config = uvicorn.Config(
-            page,
-            log_level="warning",
-            access_log=False,  # it would show the token
-            server_header=False,
-            ws="none",
-            timeout_graceful_shutdown=2,
+            cookie=f"boca_{bound}",  # browsers share cookies between ports
         )
         shown = f"[{host}]" if ":" in host else host
-        say(f"http://{shown}:{bound}/{'' if token is None else '?token=...'} shows {reader.place}. Ctrl-C ends it.")
+        say(
+            f"http://{shown}:{bound}/{'' if token is None else '?token=...'} shows {reader.place}. Stop it with Ctrl-C."
+        )
         with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
+            uvicorn.Server(_configured(page)).run(sockets=[listener])
+
+
+def _configured(page: Starlette) -> uvicorn.Config:
+    import uvicorn
+
+    return uvicorn.Config(
+        page,
+        log_level="warning",
+        access_log=False,  # it would show the token
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
 
 
 def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, str]:
@@ -67,7 +84,9 @@ def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, str]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise InvalidInput(f"--host must be an address of this machine; got {host!r} ({error}).") from error
+        raise InvalidInput(
+            f"--host {host!r} cannot be resolved ({error}). It must be an address of this machine, such as 127.0.0.1."
+        ) from error
     family, *_, place = min(found, key=lambda f: f[0] != socket.AF_INET)
     address = str(ipaddress.ip_address(str(place[0]).partition("%")[0]))
     return socket.AddressFamily(family), address
@@ -78,5 +97,6 @@ def _listening(family: socket.AddressFamily, address: str, port: int) -> socket.
         return socket.create_server((address, port), family=family)
     except (OSError, OverflowError) as error:
         raise InvalidInput(
-            f"The page needs a free port of this machine; {address} with port {port}: {error}. Give another --port."
+            f"The page cannot be served at {address} with port {port}: {error}. It needs an address of this machine "
+            "and a free port. Pass another --port."
         ) from error

@@ -1,4 +1,4 @@
-"""What the page is told of the money: the ledger of a study, in numbers that JSON has."""
+"""The budget on the page: the ledger of a study, in numbers that JSON can hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boca.domain.trial import Trial
 
 
 def summary(ledger: Ledger) -> dict[str, Any]:
-    """Return the money in the unit of the ledger; None is "not known yet" or, for the whole and the rest, "no end"."""
+    """Return the budget in the unit of the ledger; None for not known yet and, in `total` and `left`, for no limit."""
     return {
         "unit": ledger.unit,
         "limit": None if ledger.limit is None else asdict(ledger.limit),
@@ -29,18 +29,18 @@ def finite(amount: float) -> float | None:
 
 
 def repriced(ledger: Ledger) -> list[tuple[int, float]]:
-    """Return the trials whose charge later results may change though nothing happens to them, and what it is now.
+    """Return the trials whose charge may change with later results, and what it is now.
 
-    The charge of one that nobody measured follows what is learned, and that of one before the first measured result is
-    a share of a target until then.
+    The charge of a trial that was not measured follows the learned cost.  Before the first measured result, a charge
+    is a share of the target's cost.
     """
     if ledger.problem.has_declared_cost or ledger.counts_seconds:
         return []
-    first = min((_told(t) for t in ledger.history.complete if t.seconds is not None), default=math.inf)
+    first_measured = min((_told(t) for t in ledger.history.complete if t.seconds is not None), default=math.inf)
     return [
         (t.number, ledger.charge(t))
         for t in ledger.history
-        if t.state != "running" and not t.added and (t.seconds is None or _told(t) < first)
+        if t.state != "running" and not t.added and (t.seconds is None or _told(t) < first_measured)
     ]
 
 

@@ -1,7 +1,7 @@
-"""What the page is told, as JSON.
+"""What the page shows, as JSON.
 
-Points are lists in the order of the parameters, never objects by name: names are the user's, and a program of a
-browser has names of its own.  Of trials go columns, and only of those that changed; the rest is small.
+Points are lists in the order of the parameters, never objects by name: a user's name could be one that JavaScript
+gives to every object.  Trials are sent as columns, and only those that changed; the rest is small.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 from boca.dashboard import spending
 from boca.dashboard.advice import Advice
 from boca.dashboard.watch import Broken, WatchedStudy, World
-from boca.domain.space import Choice, Int, Parameter, Point
+from boca.domain.space import Parameter, Point
 from boca.domain.trial import Trial
 
-_LATEST = 12  # trials in the table; any other is shown when somebody asks for its number
-_FAILURES = 12
-_RUNNING = 200
-_MESSAGE = 400  # characters of a message in a table
-_OUTPUT = 20_000  # characters of what an evaluation printed, from its end
+_MAX_LATEST = 12  # trials in the table; any other is shown by its number
+_MAX_FAILURES = 12  # trials in the table, the last ones
+_MAX_RUNNING = 200  # trials in the table, the first ones
+_MAX_MESSAGE = 400  # characters of a message in a table
+_MAX_OUTPUT = 20_000  # characters of what an evaluation printed, from its end
 
 
 def listing(world: World, trouble: str | None, place: str) -> dict[str, Any]:
-    """Return all studies, a line each."""
+    """Return all studies, one line each."""
     return {
         "place": place,
         "trouble": trouble,
@@ -47,7 +47,7 @@ def _line(study: WatchedStudy | Broken) -> dict[str, Any]:
 
 
 def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
-    """Return a study with the trials that changed after an event."""
+    """Return a study with the trials that changed after the event `since`."""
     problem, best = shown.problem, shown.best
     return {
         "name": shown.row.name,
@@ -61,19 +61,19 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "fidelities": _parameters(problem.fidelity),
         "target": list(problem.target.values()),
         "counts": _counts(shown),
-        "money": spending.summary(shown.ledger),
+        "budget": spending.summary(shown.ledger),
         "best": None if best is None else {"number": best.number, "value": best.value, "x": _values(best.x)},
         "advice": _advised(shown, advice),
-        "running": [_running(shown, trial) for trial in shown.history.running[:_RUNNING]],
-        "failures": [_row(t) for t in shown.history.finished if t.state == "failed"][: -_FAILURES - 1 : -1],
-        "latest": [_row(trial) for trial in reversed(shown.history[-_LATEST:])],
+        "running": [_running(shown, trial) for trial in shown.history.running[:_MAX_RUNNING]],
+        "failures": [_row(t) for t in shown.history.finished if t.state == "failed"][: -_MAX_FAILURES - 1 : -1],
+        "latest": [_row(trial) for trial in reversed(shown.history[-_MAX_LATEST:])],
         "trials": _columns(shown, since),
         "repriced": spending.repriced(shown.ledger),
     }
 
 
 def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one trial with all its reasons and the end of what it printed."""
+    """Return one trial with its whole `why` and the end of what it printed."""
     output = heavy["output"]
     return {
         **_row(one),
@@ -84,8 +84,8 @@ def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str
         "parameters": list(shown.problem.space),
         "fidelities": list(shown.problem.fidelity),
         "why": heavy["why"],
-        "output": None if output is None else output[-_OUTPUT:],
-        "is_cut": output is not None and len(output) > _OUTPUT,
+        "output": None if output is None else output[-_MAX_OUTPUT:],
+        "is_cut": output is not None and len(output) > _MAX_OUTPUT,
     }
 
 
@@ -109,14 +109,7 @@ def _strategy(stored: Any) -> str:
 
 
 def _parameters(space: Mapping[str, Parameter]) -> list[dict[str, Any]]:
-    return [{"name": name, **_described(parameter)} for name, parameter in space.items()]
-
-
-def _described(parameter: Parameter) -> dict[str, Any]:
-    if isinstance(parameter, Choice):
-        return {"kind": "choice", "choices": list(parameter.choices), "log": False}
-    kind = "int" if isinstance(parameter, Int) else "float"
-    return {"kind": kind, "low": parameter.low, "high": parameter.high, "log": parameter.log}
+    return [{"name": name, **parameter.to_json()} for name, parameter in space.items()]
 
 
 def _values(point: Point) -> list[Any]:
@@ -124,7 +117,7 @@ def _values(point: Point) -> list[Any]:
 
 
 def _advised(shown: WatchedStudy, advice: Advice | None) -> dict[str, Any] | None:
-    """Return the recommendation and whether results have come since; None before the first result."""
+    """Return the recommendation, and whether it knows every result; None before the first result."""
     if not shown.history.complete:
         return None
     if advice is None:
@@ -173,4 +166,4 @@ def _transposed(points: Iterable[Sequence[Any]], width: int) -> list[list[Any]]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MESSAGE else f"{text[:_MESSAGE]} …"
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]} …"

@@ -1,4 +1,4 @@
-"""A thread that keeps up with a database: requests are answered from what it read last, and do not wait for it."""
+"""A thread that reads what changed in a database: requests are answered from what it read last, without waiting."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from boca.study.storage.reader import Damaged, Reader, Row, StoredStudy, underst
 
 log = logging.getLogger("boca")
 
-_SILENCE = 20.0  # seconds
-EVERY = 0.5  # seconds between two looks: with a page that asks every second, news are there within two
+_MAX_SILENCE = 20.0  # seconds without an answer: above the time that SQLite waits for a lock
+EVERY = 0.5  # seconds between two looks: a page asks every second, so a result is shown within two
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class WatchedStudy:
     event: int = 0
     queued: int = 0
     began: Mapping[int, float] = field(default_factory=dict)  # of running trials
-    overdue: frozenset[int] = frozenset()  # running trials whose holder has not been heard of in time
-    restored: int = 0  # how often a copy with less in it took its place
+    overdue: frozenset[int] = frozenset()  # running trials whose driver has not renewed its lease in time
+    restored: int = 0  # how often a copy with fewer events took its place
     version: int = 0
 
     @property
     def key(self) -> str:
-        """What tells this study from another one of its name, and from a copy that was put in its place."""
+        """Tells this study from another of its name, and from a copy that was put in its place."""
         return f"{self.row.key}-{self.restored}"
 
     @cached_property
@@ -64,7 +64,7 @@ class WatchedStudy:
 
 @dataclass(frozen=True)
 class Broken:
-    """A study that is there and cannot be understood, with the reason."""
+    """A study that exists and cannot be read, with the reason."""
 
     row: Row
     reason: str
@@ -73,7 +73,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class World:
-    """All studies at one moment, or rather at the last one at which the database could be read."""
+    """All studies at the last moment at which the database could be read."""
 
     studies: Mapping[str, WatchedStudy | Broken] = field(default_factory=dict)  # by name
     trouble: str | None = None
@@ -81,12 +81,12 @@ class World:
 
 
 class Watcher:
-    """Reads what changed, again and again; `world` is replaced as a whole, never changed."""
+    """Reads what changed every half a second; `world` is replaced as a whole, never changed."""
 
     def __init__(self, reader: Reader, *, only: str | None = None) -> None:
         self.reader = reader
         self.world = World()
-        self._only = only  # the one study to look at; None: all of them
+        self._only = only  # the one study to read; None for all
         self._versions = 0
         self._looked = time.monotonic()
         self._stop = threading.Event()
@@ -104,9 +104,9 @@ class Watcher:
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the database right now; a look that does not return is something wrong."""
-        if self._thread is not None and time.monotonic() - self._looked > _SILENCE:
-            return f"The database has not answered for {_SILENCE:.0f} seconds."
+        """What is wrong with the database right now, a look that does not return included."""
+        if self._thread is not None and time.monotonic() - self._looked > _MAX_SILENCE:
+            return f"The database has not answered for {_MAX_SILENCE:.0f} seconds."
         return self.world.trouble
 
     def _run(self) -> None:
@@ -115,14 +115,14 @@ class Watcher:
             self._stop.wait(EVERY)
 
     def look(self) -> None:
-        """Take in what changed; what goes wrong is told on the page, and the next look may find it mended."""
+        """Read what changed; the page shows what goes wrong, and the next look tries again."""
         before = self.world
         try:
             studies = self.reader.read(self._studies)
             trouble = None
         except StorageFailed as error:
             studies, trouble = dict(before.studies), str(error)
-        except Exception as error:  # a page that stands still without a word would be worse
+        except Exception as error:  # the page must not stand still without a word
             log.exception("The live page could not read the database.")
             studies, trouble = dict(before.studies), f"The database cannot be read: {error!r}"
         self._looked = time.monotonic()
@@ -149,9 +149,9 @@ class Watcher:
             with understood(row.name):
                 if not isinstance(known, WatchedStudy) or known.row.key != row.key:
                     known = self._begun(row)
-                elif row.event < known.event:  # a backup was put back: what it does not have is gone
+                elif row.event < known.event:  # a backup took its place: what it lacks is gone
                     known = replace(self._begun(row), restored=known.restored + 1)
-                elif known.row.spec != row.spec:  # a wider budget
+                elif known.row.spec != row.spec:  # a larger budget
                     new = self._begun(row)
                     known = replace(
                         known, row=row, spec=new.spec, problem=new.problem, limit=new.limit, version=new.version
@@ -165,7 +165,7 @@ class Watcher:
         return WatchedStudy(row, stored.spec, stored.problem, specs.limit_of(stored.spec), version=self._next())
 
     def _refreshed(self, connection: sa.Connection, known: WatchedStudy, row: Row, queued: int) -> WatchedStudy:
-        """Return the study with what changed since; itself where nothing did."""
+        """Return the study with what changed since, or itself if nothing did."""
         trials, events, event = list(known.history), list(known.events), known.event
         changed = self.reader.changed(connection, row, event) if row.event > event else []
         for of_trial, trial in changed:

@@ -1,4 +1,4 @@
-"""boca inside other programs: where they ask for a search, it answers in their own words.
+"""boca inside other libraries, by their own interfaces for a search.
 
 Each module needs its own extra, such as `pip install 'boca[sklearn]'`, and is imported by name.
 """

@@ -1,4 +1,4 @@
-"""MLflow: a callback that logs every trial as a run, nested in one for the study."""
+"""MLflow: a callback that logs every trial as a run, nested in a run for the study."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ try:
 except ImportError as missing:
     raise BocaError("boca.integrations.mlflow needs MLflow. Run `pip install 'boca[mlflow]'`.") from missing
 
-_LONGEST_TAG = 5000  # characters that every tracking server takes
+_MAX_TAG = 5000  # characters that every tracking server takes
 
 
 class MLflowLogger:
-    """Log a study for `callbacks=`, or call it with the optimiser and a finished trial.
+    """Log a study: pass it as `callbacks=`, or call it with the optimizer and a finished trial.
 
     The run of the study has the target, the strategy and the seed, and as metrics over the trials `best` (at the
     target) and `spent`.  The run of a trial has x and z as parameters, `value`, `cost` and `seconds` as metrics, and
-    its state, its phase and its reason as tags.  It is terminated as FAILED where the trial failed, and the run of the
-    study where an error ended it.
+    its state, its phase and its reason as tags.  It ends as FAILED if the trial failed, and the run of the study if an
+    error ended it.  No run becomes MLflow's active one, so what an objective logs itself is not affected.
 
-    `experiment` is the name of MLflow's experiment, made if it is not there; `tracking_uri` is MLflow's own by default.
-    `run_id` is the run of the study where it is there already: yours, or that of a study that goes on.  No run becomes
-    MLflow's active one, so what your objective logs by itself is left alone.
+    `experiment` is the name of MLflow's experiment, created if it does not exist; `tracking_uri` is MLflow's own by
+    default.  `run_id` is an existing run of the study: your own, or that of a study that resumes.
     """
 
     def __init__(self, experiment: str = "boca", *, tracking_uri: str | None = None, run_id: str | None = None) -> None:
         if not isinstance(experiment, str) or not experiment:
-            raise InvalidInput(f"experiment must be the name of an MLflow experiment; got {experiment!r}.")
+            raise InvalidInput(
+                f"experiment={experiment!r} is no name; it must be that of an MLflow experiment, such as 'boca'."
+            )
         self._client = MlflowClient(tracking_uri=tracking_uri)
         self._experiment = experiment
         self._is_mine = run_id is None
@@ -53,12 +54,12 @@ class MLflowLogger:
         self._client.log_batch(self.run_id, metrics=_metrics(totals, step=trial.number))
 
     def fail(self, error: BaseException) -> None:
-        """Have the run of the study end as failed, or as killed by Ctrl-C."""
+        """Note that the run of the study failed, or was killed by Ctrl-C; `close` then ends it so."""
         self._status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
 
     def close(self) -> None:
-        """End the run of the study, unless it was given: then it is its owner's."""
-        status, self._status = self._status, "FINISHED"  # of the next run, if there is one
+        """End the run of the study, unless it was given: then its owner ends it."""
+        status, self._status = self._status, "FINISHED"  # for the next run, if there is one
         if self.run_id is not None and self._is_mine:
             self._client.set_terminated(self.run_id, status=status)
 
@@ -98,7 +99,7 @@ class MLflowLogger:
             run.info.run_id,
             metrics=_metrics({"value": trial.value, "cost": trial.cost, "seconds": trial.seconds}, step=trial.number),
             params=_params({**trial.x, **trial.z}),
-            tags=[RunTag(name, str(text)[:_LONGEST_TAG]) for name, text in tags.items()],
+            tags=[RunTag(name, str(text)[:_MAX_TAG]) for name, text in tags.items()],
         )
         status = "FAILED" if trial.state == "failed" else "FINISHED"
         self._client.set_terminated(run.info.run_id, status=status, end_time=now)

@@ -1,6 +1,6 @@
 """Parameters and trials of Optuna as those of boca, and back: what the sampler and the exchange of studies share.
 
-A stepped parameter is an `Int` here, the number of its steps; everything else is what it is.
+A parameter with a step is an `Int` here, the number of its steps; any other parameter keeps its kind.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,19 @@ from boca.study import spec
 
 WHY, REASON, COST = "boca:why", "boca:reason", "boca:cost"
 """User attributes of a trial: the decision in numbers, the same in a sentence, and what the trial cost.
-An objective that knows its cost better than `cost` does sets the last one itself."""
+An objective that knows its cost better than `cost` sets the last one itself."""
 
 _UNKNOWN = Space({"not known yet": Float(0.0, 1.0)})  # stands in for x before the first trial has shown its parameters
 
 
 def direction(study: optuna.Study) -> Direction:
-    """Return where a study goes; it must have one objective."""
+    """Return the direction of a study; it must have one objective."""
     if not isinstance(study, optuna.Study):
         raise InvalidInput(f"study must be a study of Optuna, such as optuna.load_study(...); got {study!r}.")
     if len(study.directions) != 1:
-        raise InvalidInput(f"A study of boca has one objective; this one has {len(study.directions)}. Use one of them.")
+        raise InvalidInput(
+            f"This study has {len(study.directions)} objectives, and boca needs one. Use a sampler of Optuna for it."
+        )
     return "maximize" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "minimize"
 
 
@@ -47,7 +50,7 @@ def claim_of(trial: FrozenTrial) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A parameter of Optuna and what it is here; with steps, `low` is the value at code `first`."""
+    """A parameter of Optuna and what it is here; with a step, `low` is the value at the code `first`."""
 
     distribution: BaseDistribution
     parameter: Parameter
@@ -57,7 +60,7 @@ class Dimension:
 
     @classmethod
     def of(cls, given: Parameter | BaseDistribution, name: str) -> Dimension:
-        if isinstance(given, Float | Int | Choice):
+        if isinstance(given, Parameter):
             return cls(distribution_of(given), given)
         if isinstance(given, CategoricalDistribution):
             return cls(given, Choice(given.choices))
@@ -73,7 +76,7 @@ class Dimension:
 
     @classmethod
     def _stepped(cls, given: FloatDistribution | IntDistribution, step: float) -> Dimension:
-        """Count the steps: from zero where zero is on the lattice, so that ratios keep their meaning; else from low."""
+        """Count the steps: from zero if zero is on the lattice, so that ratios keep their meaning, else from `low`."""
         steps_to_low = given.low / step
         first = round(steps_to_low) if abs(steps_to_low - round(steps_to_low)) < 1e-9 else 0
         return cls(given, Int(first, first + round((given.high - given.low) / step)), step, given.low, first)
@@ -92,7 +95,7 @@ class Dimension:
             return code
         value = self.low + (code - self.first) * self.step
         assert isinstance(self.distribution, FloatDistribution | IntDistribution)
-        return min(value, self.distribution.high)  # sums of floats may pass it
+        return min(value, self.distribution.high)  # rounding may exceed it
 
     def draw(self, rng: np.random.Generator) -> Any:
         return self.decode(self.parameter.from_unit(float(self.parameter.snap(rng.random(1))[0])))
@@ -107,18 +110,18 @@ def axes_of(given: Mapping[str, Parameter | BaseDistribution], what: str) -> dic
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
-    """Return a parameter in Optuna's words."""
-    if isinstance(parameter, Choice):
-        return CategoricalDistribution(parameter.choices)
-    kind: Callable[..., BaseDistribution] = FloatDistribution if isinstance(parameter, Float) else IntDistribution
-    return kind(parameter.low, parameter.high, log=parameter.log)
+    """Return a parameter as a distribution of Optuna."""
+    if parameter.ends is None:
+        return CategoricalDistribution(parameter.options)
+    kind: Callable[..., BaseDistribution] = IntDistribution if parameter.kind == "int" else FloatDistribution
+    return kind(*parameter.ends, log=parameter.log)
 
 
 def refuse_other_range(name: str, suggested: BaseDistribution, axis: Dimension) -> None:
     if suggested != axis.distribution:
         raise InvalidInput(
-            f"The fidelity {name!r} must be suggested as the sampler was given it, {axis.distribution!r}; "
-            f"got {suggested!r}. Change one of them."
+            f"The objective suggests the fidelity {name!r} from {suggested!r}, and the sampler was given "
+            f"{axis.distribution!r}. They must agree: change one of them."
         )
 
 
@@ -130,7 +133,7 @@ class Bridge:
     z: Mapping[str, Dimension]
     problem: Problem
     fingerprint: str
-    """Of what a stored decision rests on: with another one, its hyper-parameters mean nothing."""
+    """Of the spaces and the strategy: stored hyperparameters are valid only for the same ones."""
 
     @classmethod
     def of(
@@ -142,20 +145,30 @@ class Bridge:
         strategy: object,
         towards: Direction,
     ) -> Bridge:
+        """Return the bridge of a study.
+
+        Args:
+            x: The parameters.
+            z: The fidelities.
+            target: The fidelity that counts, in Optuna's values.
+            cost: A function of the fidelities in Optuna's values; None if it is measured.
+            strategy: What chooses; it may refuse the problem.
+            towards: The direction of the study.
+        """
         if cost is not None and not callable(cost):
             raise InvalidInput(f"cost must be a function of z, or None to have it measured; got {cost!r}.")
         unknown = [name for name in target if name not in z]
         if unknown:
             raise InvalidInput(f"target may only name fidelities {list(z)}; got {unknown}.")
 
-        def price(codes: Mapping[str, Any]) -> float:
+        def cost_of_codes(codes: Mapping[str, Any]) -> float:
             assert cost is not None
             return cost({name: axis.decode(codes[name]) for name, axis in z.items()})
 
         problem = Problem(
             Space({name: axis.parameter for name, axis in x.items()}) if x else _UNKNOWN,
             Space({name: axis.parameter for name, axis in z.items()}),
-            cost=price if cost is not None else None,
+            cost=cost_of_codes if cost is not None else None,
             target={name: z[name].encode(value, f"target[{name!r}]") for name, value in target.items()},
             direction=towards,
         )
@@ -173,11 +186,11 @@ class Bridge:
         return known | {name: axis.decode(z[name]) for name, axis in self.z.items()}
 
     def filled(self, params: Mapping[str, Any]) -> Point:
-        """Return the parameters of this problem, fidelities that are not said at the target."""
+        """Return the parameters of this problem; fidelities that are missing are at the target."""
         return {name: value for name, value in {**self.target, **params}.items() if name in self.x or name in self.z}
 
     def point(self, params: Mapping[str, Any]) -> tuple[Point, Point] | None:
-        """Return Optuna's parameters as a point; None where some are missing or out of range."""
+        """Return Optuna's parameters as a point; None if some are missing or out of range."""
         try:
             x = {name: axis.encode(params[name], name) for name, axis in self.x.items()}
             return x, {name: axis.encode(params[name], name) for name, axis in self.z.items()}
@@ -193,7 +206,7 @@ class Bridge:
             if claim and trial.state == TrialState.COMPLETE:
                 self._refuse_unread_fidelities(trial)
             params = trial.params
-        else:  # on its way: what was claimed or asked for, until the objective has read it
+        else:  # running: what was chosen or queued, until the objective has read it
             params = (self.filled(fixed) if fixed else {}) | claim.get("params", {}) | trial.params
         point = self.point(params) if self.x else None
         if point is None:
@@ -223,8 +236,8 @@ class Bridge:
         for name, axis in self.z.items():
             if name not in trial.distributions:
                 raise InvalidInput(
-                    f"The objective must read every fidelity from its trial, such as trial.suggest_int({name!r}, ...); "
-                    f"trial {trial.number} suggested {sorted(trial.distributions)}."
+                    f"The objective did not read the fidelity {name!r}: trial {trial.number} suggested only "
+                    f"{sorted(trial.distributions)}. Call trial.suggest_int({name!r}, ...) or the like in every trial."
                 )
             refuse_other_range(name, trial.distributions[name], axis)
 
@@ -239,17 +252,22 @@ _STATES: dict[TrialState, State] = {
 
 
 def reasons(stored: Mapping[str, Any], is_ours: bool, *, is_queued: bool) -> dict[str, Any]:
-    """Return the reasons of a trial: all of them where they were made for this space by this strategy."""
+    """Return the `why` of a trial; the whole of it only if it was made for this space by this strategy."""
     if is_ours:
         return dict(stored)
     if stored:
         return {"reason": stored.get("reason", ""), "phase": stored.get("phase", "added")}
     if is_queued:
-        return {"reason": "A point that was asked for.", "phase": "queued"}
-    return {"reason": "A result that was brought along.", "phase": "added"}
+        return {"reason": "Queued by the user.", "phase": "queued"}
+    return {"reason": "Imported result.", "phase": "added"}
 
 
 def fingerprint(x: Mapping[str, Dimension], z: Mapping[str, Dimension], strategy: object) -> str:
     """Return a short name for spaces and a strategy, given as JSON."""
     spaces = [[[name, repr(axis.distribution)] for name, axis in axes.items()] for axes in (x, z)]
     return hashlib.sha256(json.dumps([spaces, strategy], sort_keys=True).encode()).hexdigest()[:12]
+
+
+def seconds_between(began: datetime, ended: datetime) -> float:
+    """Return the seconds between two local times, as Optuna stores them, also across a change of the clocks."""
+    return (ended.astimezone(UTC) - began.astimezone(UTC)).total_seconds()

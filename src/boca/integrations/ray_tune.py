@@ -1,4 +1,4 @@
-"""Ray Tune: a search algorithm whose suggestions carry their fidelity, under a budget of boca."""
+"""Ray Tune: a search algorithm whose suggestions include their fidelity, with a budget of boca."""
 
 from __future__ import annotations
 
@@ -29,10 +29,18 @@ class BocaSearch(Searcher):
     """Suggest configurations of Ray Tune with a strategy of boca: x and z, by their names, in one mapping.
 
     A trainable reads its fidelity from its config, `config["epochs"]`, and reports `metric`; the last report counts.
-    When the budget is spent the search is over, whatever is left of `num_samples`.  The arguments are those of
-    `boca.Optimizer`, which is there as `search.optimizer` for the results, and the name of the metric.
+    The search ends when the budget is spent, or after `num_samples`.  The results are in `search.optimizer`.
 
-    Give Ray no scheduler that stops trials early: a value that was cut off would count as one of its full fidelity.
+    Use no scheduler that stops trials early: the value of a stopped trial would count as one at its full fidelity.
+
+    Args:
+        problem: What to search.
+        metric: The name of the value that the trainable reports.
+        budget: As in `boca.Optimizer`.
+        strategy: As in `boca.Optimizer`.
+        seed: As in `boca.Optimizer`.
+        storage: As in `boca.Optimizer`.
+        name: As in `boca.Optimizer`.
     """
 
     def __init__(
@@ -47,7 +55,7 @@ class BocaSearch(Searcher):
         name: str = "study",
     ) -> None:
         if not isinstance(metric, str) or not metric:
-            raise InvalidInput(f"metric must be the name of what the trainable reports; got {metric!r}.")
+            raise InvalidInput(f"metric={metric!r} is no name; it must be that of a reported value, such as 'loss'.")
         self.optimizer = Optimizer(problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name)
         self._settings: dict[str, Any] = {"budget": budget, "strategy": strategy, "storage": storage, "name": name}
         self._live: dict[str, int] = {}  # Ray's name of a trial -> its number
@@ -56,14 +64,16 @@ class BocaSearch(Searcher):
     # What Ray calls -------------------------------------------------------------------------------------------------
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any) -> bool:
-        """Agree with what the Tuner was told; the space is the problem's, so search spaces of Ray are not taken."""
+        """Check the settings of the Tuner; the problem defines the space, so search spaces of Ray are refused."""
         for what, told, own in (("metric", metric, self.metric), ("mode", mode, self.mode)):
             if told is not None and told != own:
-                raise InvalidInput(f"The {what} of the Tuner must be that of the search, {own!r}; got {told!r}.")
+                raise InvalidInput(
+                    f"TuneConfig has {what}={told!r}, and the search has {own!r}. Leave it out of TuneConfig."
+                )
         return False
 
     def suggest(self, trial_id: str) -> Any:
-        """Return a configuration, None for "not now", or Ray's word for the end."""
+        """Return a configuration, None for "not now", or Ray's value for the end."""
         trial = self.optimizer.ask()
         if trial is None:
             return None if self._live else Searcher.FINISHED
@@ -73,7 +83,7 @@ class BocaSearch(Searcher):
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         number = self._live.pop(trial_id, None)
         if number is None:
-            log.warning("Ray's trial %s is not one of this search, or has its result already.", trial_id)
+            log.warning("Ray's trial %s is not one of this search, or already has a result; it is ignored.", trial_id)
             return
         seconds = (result or {}).get("time_total_s")
         if error or not result:
@@ -94,7 +104,15 @@ class BocaSearch(Searcher):
         pruned: bool = False,
         intermediate_values: list[float] | None = None,
     ) -> None:
-        """Bring a result that is there already; those that failed or were stopped early say nothing."""
+        """Import a result; one that failed or was stopped early is ignored.
+
+        Args:
+            parameters: x and z by name.
+            value: The value of the metric.
+            error: Whether the trial failed.
+            pruned: Whether the trial was stopped early.
+            intermediate_values: Ignored.
+        """
         if not error and not pruned:
             problem = self.optimizer.problem
             x, z = ({name: parameters.get(name) for name in part} for part in (problem.space, problem.fidelity))
@@ -104,10 +122,10 @@ class BocaSearch(Searcher):
         Path(checkpoint_path).write_bytes(pickle.dumps(self._state()))
 
     def restore(self, checkpoint_path: str) -> None:
-        """Go on where the search was saved; a study in a storage is there already, and only names are restored."""
+        """Resume where the search was saved; of a study in a storage, only Ray's names of trials are restored."""
         self._resume(pickle.loads(Path(checkpoint_path).read_bytes()))
 
-    # How ------------------------------------------------------------------------------------------------------------
+    # Saving and restoring -------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         rest = {key: value for key, value in self.__dict__.items() if key != "optimizer"}

@@ -1,19 +1,11 @@
-"""Pictures of a study, in Matplotlib.
+"""Plots of a study, with Matplotlib.
 
 Every function takes an `Optimizer`, a `Result` or what `load(url, name)` returns, and an optional `ax=`; it draws there
-and returns the Axes.  Looking at a study never changes what it suggests.
+and returns the Axes.  Plotting a study never changes what it suggests.
 """
 
-from boca.plots.draw import (
-    fidelities,
-    hyperparameters,
-    information_gap,
-    map2d,
-    parallel_coordinates,
-    progress,
-    regret,
-    slices,
-)
+from boca.plots.draw_model import hyperparameters, information_gap, map2d, slices
+from boca.plots.draw_trials import fidelities, parallel_coordinates, progress, regret
 from boca.plots.study import StudyView, load
 
 __all__ = [

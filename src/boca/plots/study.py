@@ -1,7 +1,7 @@
-"""A study as pictures and reports see it: what was asked and told, and the model after it.  It cannot be changed here.
+"""A study as plots and reports see it, read-only: what was asked and told, and the model after it.
 
-A study comes from an optimiser, from the result of a run, or from a storage, where everything is kept but the code: of
-a cost function, what trials and a target cost.
+It comes from an `Optimizer`, from the `Result` of a run, or from a storage.  A storage keeps everything but code: of a
+cost function, it has what the trials and a query at the target cost.
 """
 
 from __future__ import annotations
@@ -28,32 +28,40 @@ from boca.study import spec as specs
 from boca.study.optimizer import Optimizer
 from boca.study.recommendation import Recommendation, recommend
 
-_NO_CODE = "The covariance of fidelities is code, which a storage does not keep: there is no model here."
+_NO_CODE = "There is no model here: the study has a fidelity kernel of its own, which is code, and code is not stored."
 
 
 @dataclass(frozen=True)
 class StudyView:
-    """What pictures and reports are made of."""
+    """A study that can be looked at and not changed.
+
+    Args:
+        problem: What is searched.
+        history: Every trial.
+        strategy: What chose them; its model is used if it has one.
+        name: The name of the study.
+        limit: The budget as the user gave it; None if there is none.
+        seed: The seed of the study.
+        settings: The strategy by its name and its fields, as JSON.
+        said: The warnings of the `Optimizer`; None if there is none at hand, and they are derived from the history.
+        lacks: Why there can be no model, if a part of it is missing.
+        caveat: How the model here differs from that of the study, if another version made it.
+    """
 
     problem: Problem
     history: History
     strategy: object
-    """Something with `surrogate` and `hyperparameters`, where the strategy has a model."""
     name: str = "study"
     limit: Limit | None = None
     seed: int | None = None
     settings: Mapping[str, Any] | None = None
-    """The strategy by its name and its fields, as JSON."""
     said: tuple[str, ...] | None = None
-    """What the optimiser itself warns of; None where it is not at hand."""
     lacks: str | None = None
-    """Why there can be no model, where a part of it is missing."""
     caveat: str | None = None
-    """In what the model here differs from the study's, where another version made that."""
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The money: what trials were charged and what a target costs."""
+        """What trials were charged, and what a query at the target costs."""
         return Ledger(self.problem, self.history, self.limit)
 
     # What was found -----------------------------------------------------------------------------------------------
@@ -69,12 +77,12 @@ class StudyView:
         try:
             model = posterior(self.strategy, self.problem, self.history)
             return model, "" if model else "No trial is complete yet: there is no model."
-        except BocaError as error:  # no picture of a model is no reason to have none at all
+        except BocaError as error:  # plots without a model can still be drawn
             return None, f"There is no model: {error}"
 
     @property
     def model(self) -> Posterior | None:
-        """The model behind `recommend()`: of f and of g, after everything that was told."""
+        """The model behind `recommend()`, after every result."""
         return self._model_or_lack[0]
 
     @property
@@ -89,23 +97,21 @@ class StudyView:
 
 
 def study(source: object) -> StudyView:
-    """Return the study of an optimiser, of a result, or of anything with `problem`, `history` and `strategy`."""
+    """Return the study of an `Optimizer`, of a `Result`, or of anything with `problem`, `history` and `strategy`."""
     if isinstance(source, StudyView):
         return source
     if isinstance(source, Result):
         if source.study is None:
             raise InvalidInput(
-                "A Result that was copied or pickled has lost its problem: "
-                "give boca.plots.StudyView(problem, history, strategy)."
+                "A Result that was copied or pickled has no problem; a plot needs one. "
+                "Pass boca.plots.StudyView(problem, result.history, strategy)."
             )
         return _of_optimizer(source.study, source.history, source.warnings)
     if isinstance(source, Optimizer):
         return _of_optimizer(source, source.history, source.warnings)
     problem, history = getattr(source, "problem", None), getattr(source, "history", None)
     if not isinstance(problem, Problem) or not isinstance(history, History):
-        raise InvalidInput(
-            f"A picture is made of an Optimizer, a Result, or boca.plots.load(url, name); got {source!r}."
-        )
+        raise InvalidInput(f"source must be an Optimizer, a Result, or boca.plots.load(url, name); got {source!r}.")
     return StudyView(problem, history, getattr(source, "strategy", None))
 
 
@@ -136,14 +142,14 @@ class StoredStrategy:
         known = self.hyperparameters if self.surrogate is not None else None
         surrogate = self.surrogate or Surrogate()
         if known is not None and problem.fidelity and surrogate.fidelity_kernel is None and "h_z" not in known:
-            known = None  # of every fidelity by itself: what they say about each other is learned
+            known = None  # they are those of every fidelity alone: how fidelities are correlated is learned
         return surrogate.model(problem, history, np.random.default_rng(0), hyperparameters=known)
 
 
 def load(url: str, name: str) -> StudyView:
-    """Return a stored study as it is now; nothing of it is changed, and no code of its maker is needed.
+    """Return a stored study as it is now, without changing it; neither objective nor cost function is needed.
 
-    `url` is that of the storage, or the file of a SQLite database.
+    `url` is the URL of the storage, or the file of a SQLite database.
     """
     from boca.study.storage.reader import Reader, understood
 
@@ -171,11 +177,11 @@ def stored(name: str, described: Mapping[str, Any], history: History) -> StudyVi
 
 
 def _surrogate(kept: object) -> tuple[Surrogate | None, str | None, str | None]:
-    """Return a stored surrogate, in what it differs from the one that was stored, and why there is none."""
+    """Return a stored surrogate, how it differs from what was stored, and why there is none."""
     if isinstance(kept, Mapping) and kept.get("fidelity_kernel") is not None:
         return None, None, _NO_CODE
     if not isinstance(kept, Mapping) or kept.get("type") != f"{Surrogate.__module__}.{Surrogate.__qualname__}":
-        return None, None, None  # as for a strategy without one, `recommend` has its own
+        return None, None, None  # `recommend` has its own for a strategy without one
     known = [f.name for f in fields(Surrogate)]
     try:
         surrogate = Surrogate(**{name: kept[name] for name in known if name in kept})
@@ -185,9 +191,9 @@ def _surrogate(kept: object) -> tuple[Surrogate | None, str | None, str | None]:
 
 
 def _caveat(unknown: Collection[str], new: Collection[str]) -> str | None:
-    """Return what settings of another version come to, in a sentence."""
-    how = [f"without {text(', '.join(unknown))}, which this version of boca does not know"] if unknown else []
-    how += [f"with this version's {', '.join(sorted(new))}, which did not exist then"] if new else []
+    """Return in a sentence how the settings of another version differ from these; None if they do not."""
+    how = [f"it ignores {text(', '.join(unknown))}, which this version does not know"] if unknown else []
+    how += [f"it uses this version's {', '.join(sorted(new))}, which the other did not have"] if new else []
     if not how:
         return None
-    return f"The model is not quite that of the study, which another version made: it is {' and '.join(how)}."
+    return f"Another version of boca made the study, so the model is not quite the same: {', and '.join(how)}."

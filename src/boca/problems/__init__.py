@@ -1,7 +1,7 @@
-"""Problems to try a method on and to compare methods with: seven with a known answer, and the real ones of the paper.
+"""Problems to compare methods on: seven with a known optimum, and the real ones of the paper.
 
 A problem is a function from a seed to a `Benchmark`.  To add one, write that function in a file of its own
-and give it a line below; whatever it needs beyond NumPy it imports when it is called.
+and give it a line below; what it needs beyond NumPy it imports when it is called.
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ def names() -> tuple[str, ...]:
 def get(name: str, *, seed: int = 0) -> Benchmark:
     """Return the problem of this name.
 
-    The seed picks the draw where a problem is random; the others are the same for every seed and only carry
-    it along.
+    The seed picks the draw if a problem is random; the others are the same for every seed, and only store it.
     """
     if name not in names():
-        raise InvalidInput(f"A problem's name must be one of {', '.join(names())}; got {name!r}.")
+        raise InvalidInput(f"{name!r} is not a problem; the name must be one of {', '.join(names())}.")
     number = whole_number(seed, "seed")
     if number < 0:
         raise InvalidInput(f"seed must not be negative; got {seed!r}.")

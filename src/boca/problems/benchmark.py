@@ -1,4 +1,4 @@
-"""A problem together with what an experiment knows of it and an optimiser must not."""
+"""A problem, with what an experiment knows about it and an optimizer must not."""
 
 from __future__ import annotations
 
@@ -19,11 +19,17 @@ from boca.domain.space import Point
 class Benchmark:
     """A problem, its usual budget, and the truth: g without noise, its maximum at the target, the noise.
 
-    `function` is g as a user would write it, called as function(x, z); it only ever sees validated points,
-    whose values therefore come in the order of the space.  `optimum` and `maximizer`, one of the points that
-    attain it, are None where nobody knows them.  `hyperparameters` is the Gaussian process that g was drawn
-    from, or None.  `seconds`, called like `function`, stands in for the clock where an evaluation only pretends to take
-    its time; None is the clock.
+    Args:
+        name: The name of the problem.
+        problem: What to search.
+        budget: The usual budget.
+        function: g without noise, called as function(x, z) with validated points, in the order of the space.
+        optimum: The best value at the target; None if it is not known.
+        maximizer: One of the points that attain it; None if it is not known.
+        noise_variance: Of the noise that `observe` adds.
+        hyperparameters: The Gaussian process that g was drawn from; None if it was not drawn.
+        seed: What picked the draw.
+        seconds: Called like `function`, the seconds that an evaluation pretends to take; None for the clock.
     """
 
     name: str
@@ -44,9 +50,9 @@ class Benchmark:
         return float(self.function(point, fidelity))
 
     def observe(self, x: Mapping[str, Any], z: Mapping[str, Any] | None, rng: np.random.Generator) -> float:
-        """Return g(z, x) with noise, as an optimiser sees it.
+        """Return g(z, x) with noise, as an optimizer sees it.
 
-        One normal number is taken from `rng` whatever the noise, so that two problems keep in step.
+        Every call takes one normal number from `rng`, also without noise, so that two problems stay in step.
         """
         instance_of(rng, np.random.Generator, "rng")
         noise = math.sqrt(self.noise_variance) * float(rng.standard_normal())

@@ -1,9 +1,8 @@
-"""The measured data behind the real problems: where they are looked for, how they are checked, how they are fetched.
+"""The data of the real problems: where they are found, how they are checked, how they are downloaded.
 
-Neither set is part of the package.  Both have a name relative to a directory, and the directories are, in this order,
-`$BOCA_DATA` and a cache of the user's: `$XDG_CACHE_HOME/boca`, otherwise `~/.cache/boca`, on macOS
-`~/Library/Caches/boca`.  What is read is compared with a checksum first, because a damaged set would give values that
-look like any others.
+Neither data set is part of the package.  Each has a file name relative to a directory.  The directories are, in this
+order, `$BOCA_DATA` and a cache: `$XDG_CACHE_HOME/boca`, otherwise `~/.cache/boca`, on macOS `~/Library/Caches/boca`.
+A checksum is compared on every read, because a damaged file would give values that look right.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ _FILES = {
     "supernova": "supernova/davis2007.txt",
     "newsgroups": "newsgroups/20news-bydate.jsonl.xz",
 }
-_SHA256 = {  # of the file; of the documents, which may be packed in many ways
+_SHA256 = {  # of the file of supernovae; of the documents of newsgroups, which can be compressed in many ways
     "supernova": "18142cc27d9ac3647db95b6c8a4542d65799057aba96caaf000e4a638bd24385",
     "newsgroups": "38efbf9a60aa934381f019909d8fc6c63e237381b0ed7f3fcc0104e67a789142",
 }
 _SUPERNOVA_URL = "https://raw.githubusercontent.com/dragonfly/dragonfly/3eef7d3/examples/supernova/davisdata"
 _SPLITS = ("train", "test")
 
-_TIMEOUT = 30.0  # seconds without an answer
-_PAUSES = (1.0, 3.0)  # seconds before the second and the third attempt
+_TIMEOUT = 30.0  # seconds without an answer, after which an attempt has failed
+_PAUSES_BEFORE_RETRIES = (1.0, 3.0)  # seconds: long enough for a connection that dropped
 
 
 class Document(NamedTuple):
@@ -54,7 +53,7 @@ def names() -> tuple[str, ...]:
 
 
 def locate(name: str) -> Path:
-    """Return the file of this data set; where there is none, say how to get it."""
+    """Return the file of this data set; the error says how to get it if there is none."""
     one_of(name, names(), "A data set's name")
     looked: list[str] = []
     for path in _places(name):
@@ -62,16 +61,16 @@ def locate(name: str) -> Path:
             return path
         looked.append(str(path))
     raise InvalidInput(
-        f"The data set {name} must be in $BOCA_DATA or in the cache; looked for {' and '.join(looked)}. "
+        f"The data set {name} was not found at {' or '.join(looked)}. "
         f"Run `boca data fetch {name}`, or set BOCA_DATA to the directory that holds {_FILES[name]}."
     )
 
 
 def fetch(name: str) -> Path:
-    """Download a data set into the cache, unless it is already there and right, and return its file.
+    """Download a data set into the cache, unless it is there and correct, and return its file.
 
-    The file appears under its name only when it is whole and checked, so that an interrupted download leaves nothing
-    that could be taken for it.
+    The file gets its name only when it is complete and checked, so an interrupted download leaves nothing behind that
+    could be mistaken for it.
     """
     one_of(name, names(), "A data set's name")
     read = supernovae if name == "supernova" else newsgroups
@@ -82,7 +81,7 @@ def fetch(name: str) -> Path:
         try:
             read(path)
         except InvalidInput:
-            if path != destination:  # it would still be found first
+            if path != destination:  # it would be found before the new one
                 raise
         else:
             return path
@@ -135,7 +134,7 @@ def _sha256(parts: Iterable[bytes]) -> str:
 
 def _wrong(name: str, path: Path, seen: str) -> InvalidInput:
     return InvalidInput(
-        f"{path} must be the data set {name} as published; {seen}. Remove the file and run `boca data fetch {name}`."
+        f"{path} is not the data set {name} as published: {seen}. Remove the file and run `boca data fetch {name}`."
     )
 
 
@@ -152,8 +151,8 @@ def _download_supernovae() -> bytes:
     content = _get(_SUPERNOVA_URL)
     if _sha256([content]) != _SHA256["supernova"]:
         raise BocaError(
-            f"{_SUPERNOVA_URL} must give the file with the sha256 {_SHA256['supernova']}; got {len(content)} bytes "
-            f"with {_sha256([content])}. Something on the way changed it; try another network."
+            f"{_SUPERNOVA_URL} gave {len(content)} bytes with the sha256 {_sha256([content])}; it must be "
+            f"{_SHA256['supernova']}. Something on the way changed the file; try another network."
         )
     return content
 
@@ -164,7 +163,7 @@ def _get(url: str) -> bytes:
     from urllib.request import urlopen
 
     failure: Exception | None = None
-    for pause in (0.0, *_PAUSES):
+    for pause in (0.0, *_PAUSES_BEFORE_RETRIES):
         time.sleep(pause)
         try:
             with urlopen(url, timeout=_TIMEOUT) as response:
@@ -175,13 +174,13 @@ def _get(url: str) -> bytes:
                 error.close()  # it holds the connection
             failure = error
     raise BocaError(
-        f"{url} must be reachable; got {failure!r}. Try again with a connection, or copy the file into a directory "
-        f"that BOCA_DATA names, as {_FILES['supernova']}."
+        f"{url} could not be read: {failure!r}. Try again with a connection, or put the file into the directory that "
+        f"BOCA_DATA names, as {_FILES['supernova']}."
     ) from failure
 
 
 def _download_newsgroups() -> bytes:
-    """Let scikit-learn download and check its archive, and write its documents in our format."""
+    """Download and check the archive with scikit-learn, and return its documents in our format."""
     try:
         from sklearn.datasets import fetch_20newsgroups
     except ImportError as error:
@@ -193,8 +192,8 @@ def _download_newsgroups() -> bytes:
                 bunch = fetch_20newsgroups(subset=split, shuffle=False, data_home=home)
             except OSError as error:
                 raise BocaError(
-                    f"scikit-learn must be able to download 20 Newsgroups; got {error!r}. Try again with a connection, "
-                    f"or copy the file into a directory that BOCA_DATA names, as {_FILES['newsgroups']}."
+                    f"scikit-learn could not download 20 Newsgroups: {error!r}. Try again with a connection, or put "
+                    f"the file into the directory that BOCA_DATA names, as {_FILES['newsgroups']}."
                 ) from error
             labels = [bunch.target_names[code] for code in bunch.target]
             ids = [Path(filename).name for filename in bunch.filenames]
@@ -202,15 +201,15 @@ def _download_newsgroups() -> bytes:
     documents = _in_order(found)
     if _sha256(_canonical(documents)) != _SHA256["newsgroups"]:
         raise BocaError(
-            f"scikit-learn must give the documents with the sha256 {_SHA256['newsgroups']}; got {len(documents)} "
-            f"documents with {_sha256(_canonical(documents))}. Try another version of scikit-learn."
+            f"scikit-learn gave {len(documents)} documents with the sha256 {_sha256(_canonical(documents))}; it must "
+            f"be {_SHA256['newsgroups']}. Try another version of scikit-learn."
         )
     lines = "".join(json.dumps(document._asdict(), ensure_ascii=False) + "\n" for document in documents)
-    return lzma.compress(lines.encode("utf-8"), preset=1)  # a fifth of the time for a quarter more bytes
+    return lzma.compress(lines.encode("utf-8"), preset=1)  # a fifth of the time, a quarter more bytes
 
 
 def _write(destination: Path, content: bytes) -> None:
-    """Put the whole file in its place in one step."""
+    """Write the file so that it appears whole or not at all."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=destination.parent, prefix=destination.name, suffix=".part")
     try:

@@ -4,13 +4,13 @@
     -------  ---------------------------------------------------------------  ------
     m        nodes of the grid in each direction, ends included               scalar
     nodes    the grid on [0, 1], the same for z and x                         (m,)
-    h_z, h_x bandwidths of the squared-exponential kernels                    scalar
+    h_z, h_x length scales of the squared-exponential kernels                 scalar
     S        symmetric root of a kernel matrix, S S = K                       (m, m)
     E        independent standard normal numbers                              (m, m)
     G        the draw, G[i, j] = g(nodes[i], nodes[j])                        (m, m)
 
-Between the nodes a bicubic spline is the truth, not the process: with h_z = 0.01, half the distance of two
-nodes, the two are far apart there.
+Between the nodes the truth is a bicubic spline, not the process: with h_z = 0.01, half the distance of two
+nodes, the two differ a lot there.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from boca.domain.problem import Problem
 from boca.domain.space import Float, FloatArray, Point, Space
 from boca.problems.benchmark import Benchmark
 
-_NODES = 50
+_NODES = 50  # in each direction, as in the paper
 _H_X = 0.1
 _NOISE_VARIANCE = 0.05
 
-# They keep the two draws of one seed apart, and lie far beyond any trial number, so that no study that pairs
-# the same seed with its trial numbers shares their stream.
-_SMOOTH, _ROUGH = 20_170_001, 20_170_002
+# The second numbers of the two streams.  They exceed any trial number, so that no study that pairs the same seed with
+# its trial numbers shares a stream with a draw.
+_SMOOTH_STREAM, _ROUGH_STREAM = 20_170_001, 20_170_002
 
 
 def smooth(seed: int) -> Benchmark:
-    """Return a draw whose low fidelities tell much of the target: h_z = 1."""
-    return _sample("gp-smooth", seed, number=_SMOOTH, h_z=1.0)
+    """Return a draw whose low fidelities say much about the target: h_z = 1."""
+    return _sample("gp-smooth", seed, number=_SMOOTH_STREAM, h_z=1.0)
 
 
 def rough(seed: int) -> Benchmark:
-    """Return a draw whose low fidelities tell nothing of the target: h_z = 0.01."""
-    return _sample("gp-rough", seed, number=_ROUGH, h_z=0.01)
+    """Return a draw whose low fidelities say nothing about the target: h_z = 0.01."""
+    return _sample("gp-rough", seed, number=_ROUGH_STREAM, h_z=0.01)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +91,8 @@ def _draw(nodes: FloatArray, h_z: float, rng: np.random.Generator) -> FloatArray
 def _root(nodes: FloatArray, h: float) -> FloatArray:  # (m, m)
     """Return the symmetric root of the kernel matrix.
 
-    It needs no jitter, though the matrix is singular in floating point; and unlike eigenvectors, whose signs
-    a library is free to choose, it is unique, so that a seed means the same function on every machine up to
-    rounding.
+    It needs no jitter, although the matrix is singular in floating point.  It is unique, unlike eigenvectors, whose
+    signs depend on the library, so a seed means the same function on every machine up to rounding.
     """
     K = np.exp(-0.5 * ((nodes[:, None] - nodes[None, :]) / h) ** 2)
     values, V = np.linalg.eigh(K)
@@ -105,7 +104,7 @@ def _argmax(surface: _Surface, nodes: FloatArray, top: FloatArray) -> float:
     """Return the x of the largest g(1, x), `top` being the draw at z = 1.
 
     On that edge the surface is the cubic spline through `top`, and the stationary points of a cubic spline
-    are the roots of quadratics: all of them are compared, and the two ends, so that no peak can be missed.
+    are the roots of quadratics.  All of them and the two ends are compared, so no peak can be missed.
     """
     from scipy.interpolate import CubicSpline
 

@@ -4,8 +4,8 @@ g(z, x) is the accuracy, in 5-fold stratified cross-validation on N documents, o
 precision gamma and penalty C, whose solver stops after T iterations for each pair of classes.
 
 The documents stand in one fixed random order, and N of them are the first N.  Their tf-idf weights are computed once,
-from all documents, when the problem is made: no label enters them, and an evaluation then takes the time of the
-classifier, which is what the cost N T is about.
+from all documents, when the problem is made.  No label enters them, and an evaluation then takes only the time of the
+classifier, which the cost N T describes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from boca.problems import data
 from boca.problems.benchmark import Benchmark
 
 _ORDER = 20_170_004  # seeds the order of the documents
-_FOLDS = 5
+_FOLDS = 5  # as in the paper
 
 
 def newsgroups(seed: int) -> Benchmark:
@@ -36,13 +36,13 @@ def newsgroups(seed: int) -> Benchmark:
 
 
 def newsgroups_small(seed: int) -> Benchmark:
-    """Return the same with a tenth of the documents."""
+    """Return the same problem with a tenth of the documents."""
     return _benchmark("newsgroups-small", seed, documents=Int(500, 1500), budget=seconds(300))
 
 
 def _benchmark(name: str, seed: int, *, documents: Int, budget: Limit) -> Benchmark:
     _require_scikit_learn()
-    _corpus(data.locate("newsgroups"))  # seconds of reading, which no evaluation shall be charged with
+    _corpus(data.locate("newsgroups"))  # reading takes seconds, which no evaluation should be charged with
     return Benchmark(
         name=name,
         problem=Problem(
@@ -74,8 +74,7 @@ def _cost(z: Mapping[str, Any]) -> float:
 def _accuracy(x: Point, z: Point) -> float:
     """Return the mean accuracy over the folds.
 
-    The data are looked up here and kept by the process, not by the benchmark, which stays small enough to be sent to
-    another process.
+    The data are kept by the process, not by the benchmark, which stays small enough to be sent to another process.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -84,7 +83,7 @@ def _accuracy(x: Point, z: Point) -> float:
     weights, labels = _corpus(data.locate("newsgroups"))
     machine = SVC(kernel="rbf", C=x["C"], gamma=x["gamma"], max_iter=z["T"])
     with warnings.catch_warnings():
-        # To stop early is the point of a low T.
+        # A low T means to stop early.
         warnings.filterwarnings("ignore", message="Solver terminated early", category=ConvergenceWarning)
         scores = cross_val_score(machine, weights[: z["N"]], labels[: z["N"]], cv=StratifiedKFold(_FOLDS))
     return float(np.mean(scores))

@@ -6,7 +6,7 @@
     Omega_M, Omega_Lambda   densities of matter and of dark energy                       scalar
     Omega_k  curvature, 1 - Omega_M - Omega_Lambda                                       scalar
     N        supernovae used, the first N in one fixed random order                      scalar
-    G        points of the grid of the integral, ends included                           scalar
+    G        grid points of the integral, ends included                                  scalar
     z        redshift                                                                    (N,)
     mu       distance modulus that was observed, sigma its standard error                (N,)
     E(z)     expansion rate over H0: E^2 = Omega_M (1+z)^3 + Omega_k (1+z)^2 + Omega_Lambda
@@ -36,10 +36,10 @@ from boca.domain.space import Float, FloatArray, Int, Point, Space
 from boca.problems import data
 from boca.problems.benchmark import Benchmark
 
-_LIGHT = 299_792.458  # km/s
+_SPEED_OF_LIGHT = 299_792.458  # km/s
 _ORDER = 20_170_003  # seeds the order of the supernovae, which are grouped by survey in the file
-_LEAST = -1000.0  # log-density of a supernova that cannot be; no point of the box comes near it
-_BLOCK = 1 << 15  # numbers in a temporary, so that it stays in the cache of the processor
+_LEAST_LOG_DENSITY = -1000.0  # of a supernova that is impossible; no point of the box comes near it
+_BLOCK = 1 << 15  # numbers in a temporary array, so that it stays in the cache of the processor
 
 
 def supernova(seed: int) -> Benchmark:
@@ -88,16 +88,24 @@ def log_likelihood(
 ) -> float:
     """Return the mean log-density of the supernovae; the columns of the table are z, mu and sigma.
 
-    The log-density of one supernova is never below -1000.  It is -1000 where no distance exists: where E^2 is not
-    positive somewhere on the grid, which means that the universe bounced and never was as small as 1/(1+z), and where
-    d_L is not positive.  So the value is finite for every finite argument.
+    The log-density of one supernova is never below -1000.  It is -1000 if no distance exists: if E^2 is not positive
+    somewhere on the grid, which means that the universe bounced and was never as small as 1/(1+z), or if d_L is not
+    positive.  So the value is finite for every finite argument.
+
+    Args:
+        table: The supernovae used, one row each.
+        H0: Hubble constant, km/s/Mpc.
+        Omega_M: Density of matter.
+        Omega_Lambda: Density of dark energy.
+        G: Grid points of the integral.
+        block: Numbers in a temporary array.
     """
     z, mu, sigma = table.T
     d_L = luminosity_distance(z, H0, Omega_M, Omega_Lambda, G=G, block=block)
     possible = d_L > 0  # not where d_L is NaN
     modulus = 5 * np.log10(np.where(possible, d_L, 1.0)) + 25
     densities = -0.5 * ((mu - modulus) / sigma) ** 2 - np.log(sigma) - 0.5 * math.log(2 * math.pi)
-    return float(np.mean(np.where(possible, np.maximum(densities, _LEAST), _LEAST)))
+    return float(np.mean(np.where(possible, np.maximum(densities, _LEAST_LOG_DENSITY), _LEAST_LOG_DENSITY)))
 
 
 def luminosity_distance(
@@ -109,7 +117,16 @@ def luminosity_distance(
     G: int,
     block: int = _BLOCK,
 ) -> FloatArray:  # (N,)
-    """Return d_L in Mpc; NaN where E^2 is not positive on the grid."""
+    """Return d_L in Mpc; NaN if E^2 is not positive on the grid.
+
+    Args:
+        z: Redshifts.
+        H0: Hubble constant, km/s/Mpc.
+        Omega_M: Density of matter.
+        Omega_Lambda: Density of dark energy.
+        G: Grid points of the integral.
+        block: Numbers in a temporary array.
+    """
     Omega_k = 1 - Omega_M - Omega_Lambda
     distance = _integral(z, Omega_M, Omega_k, G, block)
     root = math.sqrt(abs(Omega_k))  # sinh(root I)/root is exact to rounding however small the root, but for 0
@@ -117,7 +134,7 @@ def luminosity_distance(
         distance = np.sinh(root * distance) / root
     elif Omega_k < 0:
         distance = np.sin(root * distance) / root
-    return np.asarray((1 + z) * (_LIGHT / H0) * distance)
+    return np.asarray((1 + z) * (_SPEED_OF_LIGHT / H0) * distance)
 
 
 def _integral(z: FloatArray, Omega_M: float, Omega_k: float, G: int, block: int) -> FloatArray:  # (N,)

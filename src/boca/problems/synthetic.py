@@ -1,4 +1,4 @@
-"""Test functions of global optimisation with fidelities, as in the appendix of the BOCA paper [K17].
+"""Test functions of global optimization with fidelities, as in the appendix of the BOCA paper [K17].
 
     symbol      meaning                                                   shape
     ----------  --------------------------------------------------------  ------
@@ -7,13 +7,13 @@
     g(z, x)     the function; at the target it is the textbook one        scalar
     R(x1)       rational factor of Currin
     alpha       heights of the four bumps of Hartmann                     (4,)
-    A, P        inverse squared widths and centres of the bumps           (4, d)
+    A, P        inverse squared widths and centers of the bumps           (4, d)
     a b c r s t the constants of Branin; b, c and t depend on z
 
 Where the paper has a misprint, the form used is the one that becomes the textbook function at the target.
-All are maximised, so that Branin, which is a function to minimise, has its sign turned.
+All are maximized, so Branin, which is usually minimized, has its sign turned.
 
-The optima were found apart from this code: Hartmann by 300 starts of L-BFGS-B, the best of them polished by
+The optima were found without this code: Hartmann by 300 starts of L-BFGS-B, the best of them polished by
 Newton's method in 60-digit decimal arithmetic; Currin by bisection on R' in the same arithmetic; Borehole as
 the best of the 256 corners and Branin in closed form, differential evolution agreeing with both.
 """
@@ -72,7 +72,7 @@ def hartmann3(seed: int) -> Benchmark:
 def hartmann6(seed: int) -> Benchmark:
     """Return the Hartmann function of six variables: d = 6, p = 4.
 
-    A second bump, of height 3.2032, attracts most searches that end in the wrong place.
+    Most searches that miss the maximum end at a second bump, of height 3.2032.
     """
     return Benchmark(
         name="hartmann6",
@@ -126,7 +126,7 @@ def borehole(seed: int) -> Benchmark:
 def branin(seed: int) -> Benchmark:
     """Return the Branin function with its sign turned: d = 2, p = 3.
 
-    Three points attain the maximum; the one named is the middle one.
+    Three points attain the maximum; `maximizer` is the middle one.
     """
     return Benchmark(
         name="branin",

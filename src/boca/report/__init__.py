@@ -1,6 +1,6 @@
-"""A study as one HTML file that anybody can open: what was searched and found, what it cost, pictures, every trial.
+"""A study as one HTML file for any browser: what was searched and found, what it cost, plots, every trial.
 
-The file needs no network and no code of the study's.
+The file needs no network, and neither the objective nor the cost function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def html(source: object, *, optimum: float | None = None) -> str:
 
 
 def warnings(source: object) -> list[str]:
-    """Return what the reader of a study should know before trusting it, in sentences."""
+    """Return the warnings of the report as sentences: what to know before trusting the results."""
     return sentences.warnings(study(source))
 
 
@@ -31,11 +31,13 @@ def write(source: object, path: str | Path, *, optimum: float | None = None) -> 
     try:
         file = Path(path)
     except TypeError:
-        raise InvalidInput(f"A report is written to a path, a text or a Path; got {path!r}.") from None
+        raise InvalidInput(f"path must be a string or a Path; got {path!r}.") from None
     refuse_to_replace(file, "The report")
     content = html(source, optimum=optimum)
     try:
-        file.write_text(content, encoding="utf-8", errors="replace")  # a name may hold half a character
+        file.write_text(content, encoding="utf-8", errors="replace")  # a name may hold half of a surrogate pair
     except OSError as error:
-        raise InvalidInput(f"The report must be a file that can be written; {file}: {error.strerror}.") from error
+        raise InvalidInput(
+            f"The report cannot be written to {file}: {error.strerror}. Pass a path that can be written."
+        ) from error
     return file

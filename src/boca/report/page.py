@@ -1,8 +1,8 @@
-"""The page itself: one file with everything in it, which loads nothing and runs nothing but its own two scripts.
+"""The page of the report: one file that loads nothing and runs only its own two scripts.
 
-Names, options and reasons come from anywhere.  Text is escaped; the numbers of the pictures are JSON in which no
-character can end a script; and the page's own policy, by the hashes of its scripts, keeps a browser from running or
-fetching anything else.
+Names, options and reasons may hold anything.  Text is escaped.  The numbers of the figures are JSON in which no
+character can end a script.  The content policy of the page, by the hashes of its scripts, keeps a browser from running
+or fetching anything else.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from typing import Any
 
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
-from boca.plots.data import Note
+from boca.plots.axis import Note
 from boca.plots.study import StudyView
-from boca.render import option, text
+from boca.render import amount, ends, option, text
 from boca.report import figures, sentences
-from boca.report.figures import Picture
+from boca.report.traces import Picture
 
-ROWS = 2000  # of the table of trials; longer ones are cut in the middle
+MAX_ROWS = 2000  # of the table of trials, which is then cut in the middle: a browser lays out more slowly
+_MAX_SENTENCE = 600  # characters of a reason, an error or a warning
+_MAX_HEAD = 24  # characters of a name above a column
+_MAX_OPTION = 60  # characters of a value in a row
 
-# Plotly has a button that sends a chart to its makers' server; a study is nobody else's business.
+# Plotly has a button that sends a chart to its maker's server. A study stays on this machine.
 _DRAW = """
 const settings = {responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "",
   modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "select2d", "lasso2d"]};
@@ -77,7 +80,7 @@ def page(study: StudyView, *, optimum: float | None = None) -> str:
             _section("found", "What was found", _definitions(sentences.findings(study))),
             _warnings(sentences.warnings(study)),
             _section("searched", "What was searched", _searched(study)),
-            _section("pictures", "Pictures", _pictures(drawn)),
+            _section("pictures", "Plots", _pictures(drawn)),
             _section("trials", "Trials", _trials(study)),
             f"<script>{library}</script>",
             f'<script type="application/json" id="figures">{script_json(data)}</script>',
@@ -87,7 +90,7 @@ def page(study: StudyView, *, optimum: float | None = None) -> str:
 
 
 def script_json(value: object) -> str:
-    """Return JSON that is the same to a parser of JSON and cannot end a script, open a comment or break a line."""
+    """Return JSON that cannot end a script, open a comment or break a line, and parses to the same value."""
     dumped = json.dumps(value, allow_nan=False, ensure_ascii=False)
     for character in ("<", ">", "&", "\u2028", "\u2029"):
         dumped = dumped.replace(character, f"\\u{ord(character):04x}")
@@ -114,7 +117,7 @@ def _subtitle(study: StudyView) -> str:
     for state in ("failed", "running"):
         n = sum(t.state == state for t in study.history)
         counts += [f"{n} {state}"] if n else []
-    aim = "maximised" if study.problem.direction == "maximize" else "minimised"
+    aim = "maximized" if study.problem.direction == "maximize" else "minimized"
     return f"{aim}, {', '.join(counts)}"
 
 
@@ -129,7 +132,7 @@ def _definitions(pairs: Iterable[tuple[str, str]]) -> str:
 def _warnings(found: Sequence[str]) -> str:
     if not found:
         return ""
-    items = "".join(f"<li>{escape(text(warning, 600))}</li>" for warning in found)
+    items = "".join(f"<li>{escape(text(warning, _MAX_SENTENCE))}</li>" for warning in found)
     return f'<section id="warnings" class="warnings"><h3>Warnings</h3><ul>{items}</ul></section>'
 
 
@@ -139,7 +142,7 @@ def _searched(study: StudyView) -> str:
         [f"{text(name)} (fidelity)", sentences.kind(parameter), option(study.problem.target[name])]
         for name, parameter in study.problem.fidelity.items()
     ]
-    heads = ["parameter", "what it may be", "target"] if study.problem.fidelity else ["parameter", "what it may be"]
+    heads = ["parameter", "range", "target"] if study.problem.fidelity else ["parameter", "range"]
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row[: len(heads)]) + "</tr>\n" for row in rows
     )
@@ -171,23 +174,22 @@ def _trials(study: StudyView) -> str:
     if not trials:
         return "<p>There are no trials yet.</p>"
     names = [*study.problem.space, *study.problem.fidelity]
-    heads = ["trial", "state", "value", "cost", *(text(name, 24) for name in names), "why"]
-    shown = list(trials) if len(trials) <= ROWS else [*trials[: ROWS // 2], *trials[len(trials) - ROWS // 2 :]]
-    rows = [_trial(study, trial) for trial in shown]
-    if len(trials) > ROWS:
-        more = f"<tr><td colspan='{len(heads)}'>… {len(trials) - ROWS} more trials …</td></tr>"
-        rows.insert(ROWS // 2, more)
+    heads = ["trial", "state", "value", "cost", *(text(name, _MAX_HEAD) for name in names), "why"]
+    rows = [_trial(study, trial) for trial in ends(trials, MAX_ROWS)]
+    if len(trials) > MAX_ROWS:
+        more = f"<tr><td colspan='{len(heads)}'>… {len(trials) - MAX_ROWS} more trials …</td></tr>"
+        rows.insert(MAX_ROWS // 2, more)
     return f"<div class='wide'>{_table(heads, ''.join(rows))}</div>"
 
 
 def _trial(study: StudyView, trial: Trial) -> str:
     at_target = study.problem.is_target(trial.z)
     kind = " ".join([trial.state, *(["target"] if at_target else [])])
-    cells = [str(trial.number), trial.state, text(trial.value), text(trial.cost)]
-    cells += [option(value, 60) for value in (*trial.x.values(), *trial.z.values())]
+    cells = [str(trial.number), trial.state, text(trial.value), amount(trial.cost)]
+    cells += [option(value, _MAX_OPTION) for value in (*trial.x.values(), *trial.z.values())]
     plain = "".join(f"<td{_alignment(i)}>{escape(cell)}</td>" for i, cell in enumerate(cells))
-    failed = f"Failed with: {text(trial.reason, 600)}. " if trial.state == "failed" else ""
-    said = escape(failed + text(trial.why.get("reason"), 600))
+    failed = f"Failed with: {text(trial.reason, _MAX_SENTENCE)}. " if trial.state == "failed" else ""
+    said = escape(failed + text(trial.why.get("reason"), _MAX_SENTENCE))
     numbers = {key: value for key, value in trial.why.items() if key != "reason"}
     return (
         f"<tr class='{escape(kind)}'>{plain}<td class='why'>{said}"

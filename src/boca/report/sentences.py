@@ -1,6 +1,6 @@
-"""What a study has to say in sentences: what was found, what it cost, and what its reader should be warned of.
+"""What the report says in sentences: what was found, what it cost, and what to know before trusting it.
 
-All of it is plain text with numbers in it; whoever puts it on a page escapes it.
+All of it is plain text; the page escapes it.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import math
 
 import numpy as np
 
-from boca.accounting.ledger import Ledger
-from boca.domain.space import Choice, Parameter
-from boca.plots import data
+from boca.domain.space import Parameter
+from boca.plots import model_data
+from boca.plots.axis import Note
 from boca.plots.study import StudyView
-from boca.render import advice, option, point, text
+from boca.render import advice, amount, option, point, spending, text, with_unit
 
-_FEW = 5  # queries before it means something that a fidelity never moved
-_UNINFORMATIVE = 0.95  # information gap of the middle query below the target
-_AT_BOUND = 0.01  # distance of the logarithms
+_UNMOVED_SAID_FROM_TRIALS = 5  # fewer can agree in a fidelity by chance
+_UNINFORMATIVE_ABOVE = 0.95  # information gap of the median trial below the target; 1 is no information
+_AT_BOUND = 0.01  # distance in logarithms: a hundredth of the bound, where the search for the maximum stops
 
 
-# What was found and paid ------------------------------------------------------------------------------------------
+# What was found, and what it cost ---------------------------------------------------------------------------------
 
 
 def findings(study: StudyView) -> list[tuple[str, str]]:
@@ -28,9 +28,9 @@ def findings(study: StudyView) -> list[tuple[str, str]]:
     best, advised = study.best, study.recommendation
     found = []
     if best is None:
-        found.append(("Best at the target", "Nothing was completed at the target."))
+        found.append(("Best at the target", "No trial is complete at the target."))
     else:
-        found.append(("Best at the target", f"{best.value:.8g} at {point(best.x)} (trial {best.number})"))
+        found.append(("Best at the target", f"{text(best.value)} at {point(best.x)} (trial {best.number})"))
     if advised is None:
         found.append(("Recommended", study.why_no_model))
     else:
@@ -39,37 +39,23 @@ def findings(study: StudyView) -> list[tuple[str, str]]:
 
 
 def costs(study: StudyView) -> str:
-    """Return what the queries cost and what as many at the target would have."""
+    """Return what the trials cost, and what the same number of queries at the target would have cost."""
     ledger = study.ledger
     paid = [t for t in study.history.finished if not t.added]
-    brought = sum(t.added for t in study.history)
-    words = [f"{_count(len(paid), 'query', 'queries')} cost {_money(ledger, ledger.spent)}."]
+    imported = sum(t.added for t in study.history)
+    words = [f"{_count(len(paid), 'trial', 'trials')} cost {spending(ledger)}."]
     each = ledger.target
     if paid and each is not None and study.problem.fidelity:
         about = "" if ledger.is_exact else "about "
         total = len(paid) * each
+        times = f", {total / ledger.spent:.3g} times as much" if ledger.spent > 0 else ""
         words.append(
-            f"As many at the target alone would have cost {about}{len(paid)} × {_amount(each)} = "
-            f"{_money(ledger, total)}, "
-            f"{total / ledger.spent:.3g} times that."
-            if ledger.spent > 0
-            else f"As many at the target alone would have cost {about}{_money(ledger, total)}."
+            f"The same number of queries at the target would have cost {about}{len(paid)} × {amount(each)} = "
+            f"{with_unit(ledger, total)}{times}."
         )
-    if study.limit is not None:
-        unit = {"targets": "queries at the target", "seconds": "seconds", "cost": "in cost"}[study.limit.unit]
-        words.append(f"The budget was {text(study.limit.amount)} {unit}.")
-    if brought:
-        words.append(f"{_count(brought, 'result was', 'results were')} brought along and not charged.")
+    if imported:
+        words.append(f"{_count(imported, 'imported result was', 'imported results were')} not charged.")
     return " ".join(words)
-
-
-def _money(ledger: Ledger, amount: float) -> str:
-    return _amount(amount) if ledger.unit == "cost" else f"{_amount(amount)} {ledger.unit}"
-
-
-def _amount(amount: float) -> str:
-    """Return six digits, and large whole numbers as people write them."""
-    return f"{amount:,.0f}" if 1e5 <= amount < 1e13 else f"{amount:.6g}"
 
 
 def _count(n: int, one: str, many: str) -> str:
@@ -80,19 +66,20 @@ def _count(n: int, one: str, many: str) -> str:
 
 
 def kind(parameter: Parameter) -> str:
-    """Return what a parameter may be, in words."""
-    if isinstance(parameter, Choice):
-        return "one of " + ", ".join(option(value) for value in parameter.choices)
-    name = "a whole number" if parameter.levels is not None else "a number"
+    """Return the range of a parameter, in words."""
+    if parameter.ends is None:
+        return "one of " + ", ".join(option(value) for value in parameter.options)
+    low, high = parameter.ends
+    name = "an integer" if parameter.kind == "int" else "a number"
     scale = ", on a log scale" if parameter.log else ""
-    return f"{name} from {option(parameter.low)} to {option(parameter.high)}{scale}"
+    return f"{name} from {option(low)} to {option(high)}{scale}"
 
 
 # Warnings ---------------------------------------------------------------------------------------------------------
 
 
 def warnings(study: StudyView) -> list[str]:
-    """Return what a reader should know before trusting the results."""
+    """Return what to know before trusting the results."""
     told = study.ledger.warnings(queued=0) if study.said is None else study.said
     caveat = [] if study.caveat is None else [study.caveat]
     return [*told, *caveat, *_running(study), *_never_moved(study), *_at_bounds(study), *_uninformative(study)]
@@ -100,23 +87,22 @@ def warnings(study: StudyView) -> list[str]:
 
 def _running(study: StudyView) -> list[str]:
     n = len(study.history.running)
-    return [f"{_count(n, 'trial is', 'trials are')} still out: the numbers here may change."] if n else []
+    return [f"{_count(n, 'trial is', 'trials are')} still running: the numbers here may change."] if n else []
 
 
 def _never_moved(study: StudyView) -> list[str]:
-    queries = [t for t in study.history if not t.added]
-    if len(queries) < _FEW:
+    trials = [t for t in study.history if not t.added]
+    if len(trials) < _UNMOVED_SAID_FROM_TRIALS:
         return []
     found = []
     for name in study.problem.fidelity:
-        values = {t.z[name] for t in queries}
+        values = {t.z[name] for t in trials}
         if len(values) == 1:
             (value,) = values
             is_target = value == study.problem.target[name]
-            where = "its target" if is_target else "which is not its target"
+            where = "which is the target, so it saved nothing" if is_target else "which is not the target"
             found.append(
-                f"The fidelity {text(name)} never moved: all {len(queries)} queries had {option(value)}, {where}."
-                + (" It saved nothing." if is_target else "")
+                f"The fidelity {text(name)} never moved: all {len(trials)} trials had {option(value)}, {where}."
             )
     return found
 
@@ -128,36 +114,35 @@ def _at_bounds(study: StudyView) -> list[str]:
     numbers = model.hyperparameters()
     h = [*numbers["h_x"], *numbers.get("h_z", [])]
     names = [*study.problem.space, *study.problem.fidelity][: len(h)]
-    lowest, highest = data.bandwidth_bounds(study)
+    lowest, highest = model_data.length_scale_bounds(study)
     found = []
     for j, name in enumerate(names):
         is_fidelity = name in study.problem.fidelity
-        who = f"The bandwidth of {'the fidelity ' if is_fidelity else ''}{text(name)}"
+        what = f"The length scale of {'the fidelity ' if is_fidelity else ''}{text(name)}"
         if math.log(h[j]) >= math.log(highest) - _AT_BOUND:
-            means = (
-                "the model takes low values to tell almost as much as high ones"
-                if is_fidelity
-                else "the model sees at most a slow and even change along it, and may be too sure far from the trials"
-            )
-            found.append(f"{who} is at its upper bound: {means}.")
+            found.append(f"{what} is at its upper bound: {_MEANS['upper', is_fidelity]}.")
         elif abs(math.log(h[j]) - math.log(lowest)) <= _AT_BOUND:  # far below: a fidelity that is switched off
-            means = (
-                "to the model, results at one value say nothing about another"
-                if is_fidelity
-                else "the model finds no likeness between neighbours, as with too few results or too much noise"
-            )
-            found.append(f"{who} is at its lower bound: {means}.")
+            found.append(f"{what} is at its lower bound: {_MEANS['lower', is_fidelity]}.")
     return found
 
 
+# The bound, whether it is that of a fidelity -> what it means
+_MEANS = {
+    ("upper", True): "to the model, low values say almost as much about the target as high ones",
+    ("upper", False): "the model sees at most a slow, even change along it, and may be too certain far from the trials",
+    ("lower", True): "to the model, results at one value say nothing about another",
+    ("lower", False): "the model finds neighbors unrelated, which too few results or too much noise can cause",
+}
+
+
 def _uninformative(study: StudyView) -> list[str]:
-    gap = data.information_gap(study)
-    if isinstance(gap, data.Note):
+    gap = model_data.information_gap(study)
+    if isinstance(gap, Note):
         return []
-    below = gap.bought[~gap.marks.at_target]
-    if not len(below) or np.median(below) <= _UNINFORMATIVE:
+    below = gap.queried[~gap.marks.at_target]
+    if not len(below) or np.median(below) <= _UNINFORMATIVE_ABOVE:
         return []
     return [
-        f"The lower fidelities say little about the target: the middle one of {_count(len(below), 'query', 'queries')} "
-        f"below it leaves an information gap of {np.median(below):.3f}, and 1 is no information."
+        f"The lower fidelities say little about the target: the median information gap of "
+        f"{_count(len(below), 'trial', 'trials')} below it is {np.median(below):.3f}, and 1 is no information."
     ]

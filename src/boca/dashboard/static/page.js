@@ -1,14 +1,16 @@
 // The live page.  It asks the server every second for what changed and draws that.
 //
-// All names, options and messages are the user's: they go into the document as text and never as markup.  Plotly reads
-// some markup in labels, so what goes there is escaped.  Points are lists in the order of the parameters, so that no
-// name becomes the key of an object.
+// Names, options and messages are the user's: they enter the document as text, never as markup.  Plotly reads some
+// markup in labels, so what goes there is escaped.  Points are lists in the order of the parameters, so that no name
+// becomes the key of an object.
 "use strict";
 
-const EVERY = 1000; // milliseconds between two questions
-const MOST_FIDELITIES = 6; // rows in the chart
-const MOST_COLUMNS = 8; // of parameters in a table
-// Plotly has a button that sends a chart to its makers' server; a study is nobody else's business.
+const EVERY = 1000; // milliseconds between two requests
+const MAX_FIDELITIES = 6; // rows in the chart: more would be too low to read
+const MAX_COLUMNS = 8; // of parameters in a table
+const MAX_NAME = 24; // characters of a name or an option under the pointer and beside an axis
+const VALUE_DIGITS = 6; // of values and points, which are compared and typed in again; amounts have three
+// Plotly has a button that sends a chart to its maker's server. A study stays on this machine.
 const SETTINGS = {
   displayModeBar: false, showSendToCloud: false, plotlyServerURL: "",
   modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud"],
@@ -16,12 +18,12 @@ const SETTINGS = {
 
 const at = (id) => document.getElementById(id);
 
-let shown = null; // what is known of the study on the page: {name, key, event, tag, data, trials, ages}
+let shown = null; // the study on the page: {name, key, event, tag, data, wasThere, trials, ages}
 let listTag = null;
 const charts = { key: null, timer: null, restsUntil: 0 }; // of which study they are, and when they are drawn again
 let timer = null;
-const problems = { link: null, data: null }; // what the notice says: of the server, of the database or the study
-let asking = 0; // the number of the last question; an answer to an earlier one is not wanted any more
+const problems = { link: null, data: null }; // the notice: of the server, of the database or the study
+let asking = 0; // the number of the last request; an answer to an earlier one is ignored
 
 // Words and numbers --------------------------------------------------------------------------------------------------
 
@@ -32,16 +34,20 @@ function make(tag, className, ...inner) {
   return element;
 }
 
-function words(value, digits = 6) {
+function words(value, digits = VALUE_DIGITS) {
   if (value === null || value === undefined) return "–";
   if (typeof value !== "number") return String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return String(value);
   return String(Number(value.toPrecision(digits)));
 }
 
-function grouped(value, digits) {
-  const text = words(value, digits);
-  return /^-?\d{5,}$/.test(text) ? text.replace(/\B(?=(\d{3})+$)/g, "\u202f") : text;
+// A cost or a time to three digits; its whole part is never rounded, and has commas from 10,000 on.
+function amount(value) {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (size >= 1e13 || size < 1e3) return words(value, 3);
+  const text = value.toFixed(0);
+  return size < 1e4 ? text : text.replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 function duration(seconds) {
@@ -55,10 +61,16 @@ function duration(seconds) {
 
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-function amount(value, unit) {
+function withUnit(value, unit) {
   if (value === null || value === undefined) return "not known yet";
-  if (unit === "targets") return `${words(value, 4)} targets`;
-  return unit === "seconds" ? `${grouped(value, 5)} s` : grouped(value, 6);
+  return `${amount(value)} ${{ targets: "targets", seconds: "s", cost: "cost units" }[unit]}`;
+}
+
+// A mean to the last digit that its deviation allows: two digits of the deviation.
+function expected(mean, std) {
+  const places = 1 - Math.floor(Math.log10(std));
+  if (!(std > 0) || places > 8 || Math.abs(mean) >= 1e9) return [words(mean), `± ${words(std, 2)}`];
+  return [mean.toFixed(Math.max(places, 0)), `± ${std.toFixed(Math.max(places, 0))}`];
 }
 
 function label(text, most = 40) {
@@ -67,7 +79,7 @@ function label(text, most = 40) {
   return cut.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("\n", " ");
 }
 
-// Asking -------------------------------------------------------------------------------------------------------------
+// Requests -------------------------------------------------------------------------------------------------------------
 
 function wanted() {
   const hash = location.hash;
@@ -152,7 +164,7 @@ function linked(isThere, error) {
   pill.textContent = isThere ? "live" : "no connection";
   pill.className = isThere ? "pill live" : "pill lost";
   pill.title = isThere ? "" : String(error);
-  tell("link", isThere ? null : "The server does not answer. This page goes on as soon as it does.");
+  tell("link", isThere ? null : "The server does not answer. This page continues as soon as it does.");
 }
 
 function tell(kind, text) {
@@ -163,13 +175,13 @@ function tell(kind, text) {
 }
 
 function trouble(text) {
-  tell("data", text ? `${text} This page shows what it knew, and goes on when the database is back.` : null);
+  tell("data", text ? `${text} The page shows what it read before, and continues when the database is back.` : null);
 }
 
 function missing(name, body) {
   const wasThere = shown.wasThere || shown.data !== null;
-  const gone = "This study is not there any more: somebody deleted it. Should it come back, it is shown again.";
-  tell("data", body?.trouble ?? (wasThere ? gone : (body?.error ?? "There is no such study.")));
+  const gone = "This study was deleted. If it is created again, it is shown again.";
+  tell("data", body?.trouble ?? (wasThere ? gone : (body?.error ?? "There is no study with this name.")));
   forget(name);
   isInside(true);
   shown.wasThere = wasThere;
@@ -197,14 +209,14 @@ function drawList(data) {
     const link = make("a", "", study.name);
     link.href = `#/${encodeURIComponent(study.name)}`;
     if (study.broken) return [cell(link, "name"), spanning(study.broken, 6)];
-    const share = study.total ? `${words((100 * study.spent) / study.total, 2)} %` : "–";
+    const share = study.total ? `${words((100 * study.spent) / study.total, 3)} %` : "–";
     return [
       cell(link, "name"), cell(study.trials, "num"), cell(study.running, "num"),
       cell(study.failed, study.failed ? "num failed" : "num"), cell(words(study.best), "num"),
       cell(share, "num"), cell(new Date(1000 * study.created).toLocaleString(), "num"),
     ];
   });
-  fill(at("studies"), ["name", "trials", "running", "failed", "best", "spent", "begun"], rows);
+  fill(at("studies"), ["name", "trials", "running", "failed", "best", "budget spent", "created"], rows);
 }
 
 function cell(content, className) {
@@ -239,7 +251,7 @@ function drawStudy(isNew) {
   drawAbout(data);
   drawBest(data);
   drawAdvice(data);
-  drawMoney(data);
+  drawBudget(data);
   drawRunning(data);
   drawFailures(data);
   drawLatest(data);
@@ -249,7 +261,7 @@ function drawStudy(isNew) {
 function drawAbout(data) {
   const { trials, complete, running, failed, at_target: target, queued } = data.counts;
   const parts = [
-    data.direction === "maximize" ? "maximise" : "minimise", data.strategy, count(trials, "trial"),
+    data.direction === "maximize" ? "maximize" : "minimize", data.strategy, count(trials, "trial"),
     `${complete} complete (${target} at the target)`, `${running} running`, `${failed} failed`,
   ];
   if (queued) parts.push(`${queued} queued`);
@@ -258,7 +270,7 @@ function drawAbout(data) {
 
 function point(names, values) {
   const list = make("dl");
-  names.forEach((one, i) => list.append(make("dt", "", one.name ?? one), make("dd", "", words(values[i], 8))));
+  names.forEach((one, i) => list.append(make("dt", "", one.name ?? one), make("dd", "", words(values[i]))));
   return list;
 }
 
@@ -271,7 +283,7 @@ function opener(number) {
 
 function drawBest(data) {
   if (!data.best) {
-    at("best").replaceChildren(make("p", "note", "Nothing has been completed at the target yet."));
+    at("best").replaceChildren(make("p", "note", "No trial is complete at the target yet."));
     return;
   }
   const value = make("div", "big", words(data.best.value));
@@ -282,24 +294,24 @@ function drawBest(data) {
 
 function drawAdvice(data) {
   const advice = data.advice;
-  if (!advice) return at("advice").replaceChildren(make("p", "note", "There is nothing to go by before the first result."));
-  const late = advice.is_current ? "" : advice.point ? " · being computed again" : "";
+  if (!advice) return at("advice").replaceChildren(make("p", "note", "There is no recommendation before the first result."));
+  const late = advice.is_current ? "" : advice.point ? " · being updated" : "";
   if (!advice.point) {
     const text = advice.words ?? "Being computed …";
-    return at("advice").replaceChildren(make("p", "note", advice.is_current || !advice.words ? text : `${text} (before)`));
+    return at("advice").replaceChildren(make("p", "note", advice.is_current || !advice.words ? text : `${text} (before the last result)`));
   }
   const { x, mean, std, verified } = advice.point;
-  const value = make("div", "big", words(mean), " ", make("small", "", `± ${words(std, 2)}`));
+  const [middle, spread] = expected(mean, std);
+  const value = make("div", "big", middle, " ", make("small", "", spread));
   const note = make("p", "note", (verified ? "was run at the target" : "was not run at the target yet") + late);
   at("advice").replaceChildren(value, note, point(data.parameters, x));
 }
 
-function drawMoney(data) {
-  const { unit, total, spent, reserved, left, capital, target, is_estimate: rough } = data.money;
-  const about = rough && capital?.unit === "targets" ? "about " : "";
-  const big = make("div", "big", amount(spent, unit), " ");
-  big.append(make("small", "", total === null ? "spent" : `spent of ${about}${amount(total, unit)}`));
-  const parts = [big];
+function drawBudget(data) {
+  const { unit, total, spent, reserved, left, limit, target, is_estimate: isEstimate } = data.budget;
+  const inTargets = limit?.unit === "targets";
+  const about = isEstimate && inTargets ? "about " : "";
+  const parts = [spending(data.budget, about)];
   if (total !== null) {
     const bar = make("div", "bar");
     for (const [kind, share] of [["spent", spent], ["reserved", reserved ?? 0]]) {
@@ -311,16 +323,25 @@ function drawMoney(data) {
   }
   const list = make("dl");
   const line = (kind, name, text) => list.append(make("dt", "", make("span", `key ${kind}`), name), make("dd", "", text));
-  line("spent", "spent", amount(spent, unit));
-  line("reserved", "reserved", amount(reserved, unit));
-  line("left", "left", total === null ? "no end" : `${about}${amount(left, unit)}`);
+  line("spent", "spent", withUnit(spent, unit));
+  line("reserved", "reserved", withUnit(reserved, unit));
+  line("left", "left", total === null ? "no limit" : `${about}${withUnit(left, unit)}`);
   parts.push(list);
-  const notes = [];
-  const one = target === null || unit === "targets" ? "" : `one costs ${rough ? "about " : ""}${amount(target, unit)}`;
-  if (capital?.unit === "targets") notes.push(`The budget is ${words(capital.amount)} targets${one ? `; ${one}` : ""}.`);
-  else if (one) notes.push(`Of queries at the target, ${one}.`);
-  if (notes.length) parts.push(make("p", "note", notes.join(" ")));
-  at("money").replaceChildren(...parts);
+  if (target !== null && unit !== "targets") {
+    parts.push(make("p", "note", `A trial at the target costs ${isEstimate ? "about " : ""}${withUnit(target, unit)}.`));
+  }
+  at("budget").replaceChildren(...parts);
+}
+
+// The headline: in targets if the budget was given in targets, else in the unit that is counted.
+function spending({ unit, total, spent, limit, target }, about) {
+  const big = make("div", "big");
+  if (total === null) big.append(withUnit(spent, unit), " ", make("small", "", "spent, no limit"));
+  else if (limit?.unit === "targets" && target) {
+    const number = unit === "targets" ? spent : spent / target;
+    big.append(`${about}${amount(number)}`, " ", make("small", "", `of ${withUnit(limit.amount, "targets")} spent`));
+  } else big.append(amount(spent), " ", make("small", "", `of ${withUnit(total, unit)} spent`));
+  return big;
 }
 
 function nothing(id, text) {
@@ -334,8 +355,8 @@ function table(id, heads, rows) {
 }
 
 function coordinates(data) {
-  const fidelities = data.fidelities.slice(0, MOST_COLUMNS);
-  const parameters = data.parameters.slice(0, MOST_COLUMNS);
+  const fidelities = data.fidelities.slice(0, MAX_COLUMNS);
+  const parameters = data.parameters.slice(0, MAX_COLUMNS);
   return {
     heads: [...fidelities, ...parameters].map((p) => p.name),
     cells: (row) => [
@@ -348,7 +369,7 @@ function coordinates(data) {
 function drawRunning(data) {
   at("running-count").textContent = data.counts.running > data.running.length ? `${data.running.length} of ${data.counts.running}` : "";
   shown.ages = [];
-  if (!data.running.length) return nothing("running", "No trial is out.");
+  if (!data.running.length) return nothing("running", "No trial is running.");
   const { heads, cells } = coordinates(data);
   const rows = data.running.map((row) => {
     const old = cell("", "num");
@@ -356,8 +377,8 @@ function drawRunning(data) {
     shown.ages.push({ cell: old, since });
     const notes = [];
     if (row.attempt) notes.push(`attempt ${row.attempt + 1}`);
-    if (row.is_overdue) notes.push("nothing heard of its worker");
-    return [cell(opener(row.number), "num"), old, cell(grouped(row.cost, 5), "num"), ...cells(row), cell(notes.join(", "), "waiting")];
+    if (row.is_overdue) notes.push("its driver does not answer");
+    return [cell(opener(row.number), "num"), old, cell(amount(row.cost), "num"), ...cells(row), cell(notes.join(", "), "waiting")];
   });
   table("running", ["trial", "age", "cost", ...heads, ""], rows);
   age();
@@ -381,12 +402,12 @@ function drawFailures(data) {
 function drawLatest(data) {
   at("find").hidden = data.latest.length === 0;
   at("number").max = Math.max(data.counts.trials - 1, 0);
-  if (!data.latest.length) return nothing("latest", "No trial has been asked for yet.");
+  if (!data.latest.length) return nothing("latest", "There are no trials yet.");
   const { heads, cells } = coordinates(data);
   const kinds = { failed: "num failed", running: "num waiting", complete: "num" };
   const rows = data.latest.map((row) => [
     cell(opener(row.number), "num"), cell(row.state, kinds[row.state]), cell(words(row.value), "num"),
-    cell(grouped(row.cost, 5), "num"), cell(row.phase, "num"), ...cells(row),
+    cell(amount(row.cost), "num"), cell(row.phase, "num"), ...cells(row),
   ]);
   table("latest", ["trial", "state", "value", "cost", "phase", ...heads], rows);
 }
@@ -394,7 +415,7 @@ function drawLatest(data) {
 // Charts -------------------------------------------------------------------------------------------------------------
 
 function soonCharts() {
-  // thousands of points take a while: then the page rests three times as long, and its words and tables go on
+  // thousands of points take a while to draw: the charts then rest three times as long, the rest of the page does not
   clearTimeout(charts.timer);
   charts.timer = setTimeout(drawCharts, charts.key === shown.key ? charts.restsUntil - performance.now() : 0);
 }
@@ -404,33 +425,33 @@ function drawCharts() {
   if (!window.Plotly || !shown?.data) return;
   const began = performance.now();
   drawProgress(shown.data);
-  drawBought(shown.data);
+  drawQueried(shown.data);
   charts.key = shown.key;
   charts.restsUntil = performance.now() + 3 * (performance.now() - began);
 }
 
 function theme() {
   const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { ink: colour("ink"), quiet: colour("quiet"), grid: colour("grid"), line: colour("line"), accent: colour("accent"), soft: colour("soft"), bad: colour("bad"), wait: colour("wait"), card: colour("card") };
+  const color = (name) => style.getPropertyValue(`--${name}`).trim();
+  return { ink: color("ink"), quiet: color("quiet"), grid: color("grid"), line: color("line"), accent: color("accent"), soft: color("soft"), bad: color("bad"), wait: color("wait"), card: color("card") };
 }
 
-function layout(colours, more) {
+function layout(colors, more) {
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: colours.quiet, size: 12, family: "system-ui, sans-serif" },
+    font: { color: colors.quiet, size: 12, family: "system-ui, sans-serif" },
     margin: { l: 64, r: 14, t: 8, b: 46 },
     hovermode: "closest", dragmode: false,
-    hoverlabel: { bgcolor: colours.card, bordercolor: colours.line, font: { color: colours.ink, size: 12 }, align: "left" },
+    hoverlabel: { bgcolor: colors.card, bordercolor: colors.line, font: { color: colors.ink, size: 12 }, align: "left" },
     showlegend: false,
     ...more,
   };
 }
 
-function axis(colours, title, more) {
+function axis(colors, title, more) {
   return {
-    title: { text: title, standoff: 10 }, gridcolor: colours.grid, linecolor: colours.line, zeroline: false,
-    tickcolor: colours.line, automargin: true, fixedrange: true, ...more,
+    title: { text: title, standoff: 10 }, gridcolor: colors.grid, linecolor: colors.line, zeroline: false,
+    tickcolor: colors.line, automargin: true, fixedrange: true, ...more,
   };
 }
 
@@ -460,8 +481,8 @@ function toggle(id, isThere, text) {
   at(`no-${id}`).textContent = text;
 }
 
-function course(data) {
-  // what was observed at the target, and the best of it, against what was spent when it came
+function staircase(data) {
+  // the results at the target, and the best of them, against the budget spent when they came
   const better = data.direction === "maximize" ? (a, b) => a > b : (a, b) => a < b;
   const finished = shown.trials.map((trial, number) => ({ ...trial, number })).filter((t) => t.state !== "running");
   finished.sort((a, b) => a.told - b.told);
@@ -489,55 +510,55 @@ function course(data) {
 }
 
 function drawProgress(data) {
-  const { seen, best, spent } = course(data);
-  toggle("progress", seen.x.length > 0, "Nothing has been completed at the target yet.");
+  const { seen, best, spent } = staircase(data);
+  toggle("progress", seen.x.length > 0, "No trial is complete at the target yet.");
   if (!seen.x.length) return;
-  const colours = theme();
-  const unit = { cost: "cost units", seconds: "seconds", targets: "targets" }[data.money.unit];
-  const end = Math.max(data.money.total ?? 0, spent) || 1;
+  const colors = theme();
+  const unit = { cost: "cost units", seconds: "seconds", targets: "targets" }[data.budget.unit];
+  const end = Math.max(data.budget.total ?? 0, spent) || 1;
   const traces = [
-    { x: best.x, y: best.y, mode: "lines", name: "best so far", line: { shape: "hv", color: colours.accent, width: 2 }, hoverinfo: "skip" },
+    { x: best.x, y: best.y, mode: "lines", name: "best so far", line: { shape: "hv", color: colors.accent, width: 2 }, hoverinfo: "skip" },
     {
-      x: seen.x, y: seen.y, mode: "markers", name: "results at the target", customdata: seen.number,
-      marker: { color: colours.accent, size: 6, opacity: 0.55 }, hoverinfo: "text",
-      text: seen.number.map((n, i) => `trial ${n}<br>value ${words(seen.y[i])}<br>spent ${words(seen.x[i])}`),
+      x: seen.x, y: seen.y, mode: "markers", name: "trials at the target", customdata: seen.number,
+      marker: { color: colors.accent, size: 6, opacity: 0.55 }, hoverinfo: "text",
+      text: seen.number.map((n, i) => `trial ${n}<br>value ${words(seen.y[i])}<br>spent ${amount(seen.x[i])}`),
     },
   ];
-  draw("progress", traces, layout(colours, {
+  draw("progress", traces, layout(colors, {
     height: 340,
-    xaxis: axis(colours, `spent (${unit})`, { range: [0, 1.02 * end] }),
-    yaxis: axis(colours, `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`),
+    xaxis: axis(colors, `budget spent (${unit})`, { range: [0, 1.02 * end] }),
+    yaxis: axis(colors, `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`),
   }));
 }
 
-function drawBought(data) {
-  const fidelities = data.fidelities.slice(0, MOST_FIDELITIES);
+function drawQueried(data) {
+  const fidelities = data.fidelities.slice(0, MAX_FIDELITIES);
   const isThere = fidelities.length > 0 && shown.trials.length > 0;
-  toggle("bought", isThere, fidelities.length ? "No trial has been asked for yet." : "This study has no fidelities: every trial is at the target.");
+  toggle("queried", isThere, fidelities.length ? "There are no trials yet." : "This study has no fidelities: every trial is at the target.");
   if (!isThere) return;
-  const colours = theme();
+  const colors = theme();
   const kinds = [
-    ["below the target", (t) => t.state === "complete" && !t.target, { color: colours.soft, size: 6 }],
-    ["at the target", (t) => t.state === "complete" && t.target, { color: colours.accent, size: 7 }],
-    ["failed", (t) => t.state === "failed", { color: colours.bad, size: 7, symbol: "x" }],
-    ["running", (t) => t.state === "running", { color: colours.wait, size: 8, symbol: "circle-open", line: { width: 2 } }],
+    ["below the target", (t) => t.state === "complete" && !t.target, { color: colors.soft, size: 6 }],
+    ["at the target", (t) => t.state === "complete" && t.target, { color: colors.accent, size: 7 }],
+    ["failed", (t) => t.state === "failed", { color: colors.bad, size: 7, symbol: "x" }],
+    ["running", (t) => t.state === "running", { color: colors.wait, size: 8, symbol: "circle-open", line: { width: 2 } }],
   ];
   const gap = 0.12 / fidelities.length;
   const height = (1 - gap * (fidelities.length - 1)) / fidelities.length;
   const traces = [];
-  const figure = layout(colours, {
+  const figure = layout(colors, {
     height: Math.max(340, 150 * fidelities.length + 60), shapes: [],
-    xaxis: axis(colours, "trial", { anchor: fidelities.length > 1 ? `y${fidelities.length}` : "y", range: [-1, Math.max(shown.trials.length, 10)], tickformat: "d" }),
+    xaxis: axis(colors, "trial", { anchor: fidelities.length > 1 ? `y${fidelities.length}` : "y", range: [-1, Math.max(shown.trials.length, 10)], tickformat: "d" }),
   });
   fidelities.forEach((fidelity, j) => {
     const suffix = j === 0 ? "" : String(j + 1);
-    const codes = fidelity.kind === "choice" ? fidelity.choices : null;
+    const codes = fidelity.type === "choice" ? fidelity.choices : null;
     const place = (value) => (codes ? codes.indexOf(value) : value);
-    figure[`yaxis${suffix}`] = vertical(colours, fidelity, 1 - j * (height + gap), height);
+    figure[`yaxis${suffix}`] = vertical(colors, fidelity, 1 - j * (height + gap), height);
     const target = place(data.target[j]);
     figure.shapes.push({
       type: "line", layer: "below", xref: "paper", x0: 0, x1: 1, yref: `y${suffix}`, y0: target, y1: target,
-      line: { color: colours.quiet, width: 1, dash: "dot" },
+      line: { color: colors.quiet, width: 1, dash: "dot" },
     });
     for (const [name, holds, marker] of kinds) {
       const chosen = shown.trials.map((trial, number) => ({ trial, number })).filter(({ trial }) => holds(trial));
@@ -549,34 +570,34 @@ function drawBought(data) {
       });
     }
   });
-  draw("bought", traces, figure);
+  draw("queried", traces, figure);
 }
 
 function hover(data, trial, number) {
-  const lines = data.fidelities.slice(0, MOST_FIDELITIES).map((f, i) => `${label(f.name, 24)} ${label(words(trial.z[i], 5), 24)}`);
+  const lines = data.fidelities.slice(0, MAX_FIDELITIES).map((f, i) => `${label(f.name, MAX_NAME)} ${label(words(trial.z[i], 5), MAX_NAME)}`);
   return [`trial ${number}, ${trial.state}`, ...lines, `value ${words(trial.value)}`].join("<br>");
 }
 
-function vertical(colours, fidelity, top, height) {
+function vertical(colors, fidelity, top, height) {
   const domain = [Math.max(top - height, 0), Math.min(top, 1)];
-  const title = label(fidelity.name, 22);
-  if (fidelity.kind === "choice") {
+  const title = label(fidelity.name, MAX_NAME);
+  if (fidelity.type === "choice") {
     const codes = fidelity.choices.map((_, i) => i);
-    return axis(colours, title, {
-      domain, tickvals: codes, ticktext: fidelity.choices.map((c) => label(words(c), 16)), range: [-0.6, codes.length - 0.4],
+    return axis(colors, title, {
+      domain, tickvals: codes, ticktext: fidelity.choices.map((c) => label(words(c), MAX_NAME)), range: [-0.6, codes.length - 0.4],
     });
   }
   const scale = fidelity.log ? Math.log10 : (v) => v;
   const [low, high] = [scale(fidelity.low), scale(fidelity.high)];
   const edge = 0.07 * (high - low);
-  return axis(colours, title, { domain, type: fidelity.log ? "log" : "linear", range: [low - edge, high + edge], nticks: 5 });
+  return axis(colors, title, { domain, type: fidelity.log ? "log" : "linear", range: [low - edge, high + edge], nticks: 5 });
 }
 
 // One trial ----------------------------------------------------------------------------------------------------------
 
 async function openTrial(number) {
   const detail = at("detail");
-  detail.replaceChildren(make("h3", "", `Trial ${number}`), make("p", "note", "Being read …"));
+  detail.replaceChildren(make("h3", "", `Trial ${number}`), make("p", "note", "Loading …"));
   if (!at("trial").open) at("trial").showModal();
   try {
     const answer = await ask(`api/trial?${new URLSearchParams({ name: shown.name, number })}`);
@@ -591,7 +612,7 @@ function describe(trial) {
   const parts = [make("h3", "", `Trial ${trial.number} · ${trial.state}`)];
   parts.push(make("p", "note", trial.why.reason ?? ""));
   if (trial.message) parts.push(make("pre", "failed", trial.message));
-  const facts = [["value", trial.value], ["cost", trial.cost], ["seconds", trial.seconds], ["noise", trial.noise], ["seconds beside it", trial.overhead], ["phase", trial.phase]].filter(([, v]) => v !== null);
+  const facts = [["value", trial.value], ["cost", amount(trial.cost)], ["seconds", trial.seconds === null ? null : amount(trial.seconds)], ["noise", trial.noise], ["seconds of overhead", amount(trial.overhead)], ["phase", trial.phase]].filter(([, v]) => v !== null);
   if (trial.attempt) facts.push(["attempt", trial.attempt + 1]);
   parts.push(point(facts.map(([name]) => name), facts.map(([, value]) => value)));
   parts.push(make("h2", "", "x"), point(trial.parameters, trial.x));
@@ -608,10 +629,10 @@ function plain(value) {
   return JSON.stringify(value, short, 1).replace(/\s*\n\s*/g, " ");
 }
 
-// Begin --------------------------------------------------------------------------------------------------------------
+// Start --------------------------------------------------------------------------------------------------------------
 
 if (new URLSearchParams(location.search).has("token")) {
-  history.replaceState(null, "", location.pathname + location.hash); // the cookie has it now
+  history.replaceState(null, "", location.pathname + location.hash); // from here on the cookie proves it
 }
 addEventListener("hashchange", () => {
   listTag = null;

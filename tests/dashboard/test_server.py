@@ -37,7 +37,7 @@ def test_a_port_that_is_taken_is_an_error(url, capsys):
 
 def test_a_host_that_is_nobody_is_an_error(url, capsys):
     begin(url)
-    assert "--host must be" in refused(capsys, url, "--host", "no such host", "--port", 0)
+    assert "--host 'no such host'" in refused(capsys, url, "--host", "no such host", "--port", 0)
 
 
 def test_without_the_extra_the_error_names_it(url, capsys, monkeypatch):

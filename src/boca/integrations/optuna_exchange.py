@@ -1,0 +1,182 @@
+"""Studies to Optuna and back, and the best trial of an Optuna study at the target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+
+from boca.domain.errors import InvalidInput, instance_of
+from boca.domain.problem import Problem
+from boca.domain.reasons import Reasons
+from boca.domain.space import Point
+from boca.domain.trial import History, Trial, sign
+from boca.integrations.optuna_bridge import (
+    COST,
+    REASON,
+    WHY,
+    axes_of,
+    direction,
+    fingerprint,
+    reasons,
+    seconds_between,
+)
+from boca.integrations.optuna_sampler import BocaSampler
+from boca.study import spec
+from boca.study.optimizer import Optimizer
+
+
+def best_at_target(study: optuna.Study, target: Mapping[str, Any] | None = None) -> FrozenTrial | None:
+    """Return the best complete trial at the target fidelity, the earliest of equals; None before there is one.
+
+    `study.best_trial` compares values at all fidelities, which means nothing.  `target` is that of the study's
+    sampler; pass it if the study was loaded without that sampler.
+    """
+    better = sign(direction(study))
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    if target is None:
+        if not isinstance(study.sampler, BocaSampler):
+            raise InvalidInput(
+                f"The target is not known: the sampler of this study is {study.sampler!r}. "
+                "Pass target={'epochs': 50}, or load the study with sampler=BocaSampler(...)."
+            )
+        target = study.sampler.target
+    elif not isinstance(target, Mapping):
+        raise InvalidInput(f"target must map names to values, such as {{'epochs': 50}}; got {target!r}.")
+    elif complete:
+        known = {name for t in complete for name in t.params}
+        unknown = [name for name in target if name not in known]
+        if unknown:
+            raise InvalidInput(f"target may only name parameters of the trials, {sorted(known)}; got {unknown}.")
+    at_target = [
+        t for t in complete if all(name in t.params and t.params[name] == value for name, value in target.items())
+    ]
+    return max(at_target, key=lambda t: better * t.values[0], default=None)
+
+
+def to_optuna(
+    source: Optimizer | History | str,
+    problem: Problem | None = None,
+    *,
+    name: str = "study",
+    study_name: str | None = None,
+    storage: Any = None,
+    sampler: BaseSampler | None = None,
+) -> optuna.Study:
+    """Return an Optuna study with the finished trials of a boca study; running trials are left out.
+
+    Args:
+        source: An `Optimizer`, a history, or the URL or file of a storage.
+        problem: The problem of a history.
+        name: The study in a storage.
+        study_name: As in `optuna.create_study`.
+        storage: As in `optuna.create_study`.
+        sampler: As in `optuna.create_study`.
+    """
+    history, problem, strategy = _opened(source, problem, name)
+    axes = {part: axes_of(space, part) for part, space in (("x", problem.space), ("z", problem.fidelity))}
+    distributions = {name: axis.distribution for part in axes.values() for name, axis in part.items()}
+    mark = None if strategy is None else fingerprint(axes["x"], axes["z"], strategy)
+    study = optuna.create_study(direction=problem.direction, study_name=study_name, storage=storage, sampler=sampler)
+    study.add_trials(
+        [
+            optuna.trial.create_trial(
+                state=TrialState.COMPLETE if trial.state == "complete" else TrialState.FAIL,
+                value=trial.value,
+                params={**trial.x, **trial.z},
+                distributions=distributions,
+                user_attrs={
+                    WHY: trial.why | {"claim": {"space": mark, "overhead": trial.overhead}},
+                    REASON: trial.why.get("reason", ""),
+                    # a cost that was only assumed would be taken for measured
+                    **({COST: trial.cost} if problem.has_declared_cost or trial.seconds is not None else {}),
+                },
+            )
+            for trial in history
+            if trial.state != "running"
+        ]
+    )
+    return study
+
+
+def _opened(source: object, problem: Problem | None, name: str) -> tuple[History, Problem, Any]:
+    """Return a history with its problem, and its strategy as JSON if that is known."""
+    if isinstance(source, Optimizer):
+        return source.history, source.problem, spec.plain(source.strategy)
+    if isinstance(source, History):
+        if not isinstance(problem, Problem):
+            raise InvalidInput(f"A history needs its problem; got {problem!r}. Pass to_optuna(history, problem).")
+        return source, problem, None
+    if isinstance(source, str):
+        from boca.study.storage.reader import Reader
+
+        with closing(Reader(source)) as reader:
+            stored = reader.study(name)
+        return stored.history, stored.problem, stored.spec["strategy"]
+    raise InvalidInput(f"to_optuna takes an Optimizer, a History, or the URL or file of a storage; got {source!r}.")
+
+
+def from_optuna(study: optuna.Study, problem: Problem) -> History:
+    """Return the finished trials of an Optuna study as a history, for `opt.add_all`, which takes the complete ones.
+
+    Parameters are matched by name; a fidelity that a trial lacks is that of the target.  The cost is `boca:cost`, or
+    the declared one, or the seconds of the trial; otherwise NaN, which `add_all` reads as unknown.  If the problem
+    learns its cost, `boca:cost` is taken to be in seconds.
+    """
+    towards = direction(study)
+    instance_of(problem, Problem, "problem")
+    if towards != problem.direction:
+        raise InvalidInput(
+            f"The study is to {towards}, the problem to {problem.direction}. Pass a problem with direction={towards!r}."
+        )
+    _refuse_lost_fidelities(study, problem)
+    trials = []
+    for trial in study.get_trials(deepcopy=False):
+        value = trial.values[0] if trial.state == TrialState.COMPLETE else None
+        if not trial.state.is_finished() or (value is None and not problem.space.keys() <= trial.params.keys()):
+            continue  # running, or failed before it had all of its parameters
+        where = f"trial {trial.number} of the study"
+        x = {name: trial.params[name] for name in problem.space if name in trial.params}
+        z = problem.target | {name: trial.params[name] for name in problem.fidelity if name in trial.params}
+        stored = {key: entry for key, entry in trial.user_attrs.get(WHY, {}).items() if key != "claim"}
+        fidelity = problem.fidelity.validate(z, f"z of {where}")
+        cost = _known_cost(trial, problem, fidelity)
+        failed = Trial(
+            number=trial.number,
+            x=problem.space.validate(x, f"x of {where}"),
+            planned=fidelity,
+            cost=cost,
+            reasons=Reasons.of(reasons(stored, bool(stored), is_queued=False)),
+            state="failed",
+            seconds=None if problem.has_declared_cost or math.isnan(cost) else cost,
+            reason=f"Optuna's trial was {trial.state.name}",
+        )
+        trials.append(failed if value is None or not math.isfinite(value) else failed.completed(value))
+    return History(trials)
+
+
+def _refuse_lost_fidelities(study: optuna.Study, problem: Problem) -> None:
+    """Refuse a problem without the fidelities of the sampler: every result would count as one at the target."""
+    moved = study.sampler.target if isinstance(study.sampler, BocaSampler) else {}
+    lost = [name for name in moved if name not in problem.fidelity and name not in problem.space]
+    if lost:
+        raise InvalidInput(
+            f"The problem lacks the fidelities {lost}; it must have all that the study's sampler moves, {list(moved)}. "
+            "Add them to the problem, or use opt.add for the trials at the target only."
+        )
+
+
+def _known_cost(trial: FrozenTrial, problem: Problem, z: Point) -> float:
+    if COST in trial.user_attrs:
+        return float(trial.user_attrs[COST])
+    if problem.has_declared_cost:
+        return problem.cost(z)
+    if trial.datetime_start is None or trial.datetime_complete is None:
+        return math.nan
+    took = seconds_between(trial.datetime_start, trial.datetime_complete)
+    return took if took > 0.0 else math.nan

@@ -1,0 +1,274 @@
+"""A sampler for Optuna that chooses parameters and fidelities with a strategy of boca."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from secrets import SystemRandom, randbits
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.trial import FrozenTrial, TrialState
+
+from boca.accounting.ledger import Ledger
+from boca.domain.errors import InvalidInput
+from boca.domain.problem import CostFunction, Direction
+from boca.domain.space import Parameter, Point
+from boca.domain.trial import History, Trial
+from boca.integrations.optuna_bridge import (
+    COST,
+    REASON,
+    WHY,
+    Bridge,
+    Dimension,
+    axes_of,
+    claim_of,
+    direction,
+    refuse_other_range,
+    seconds_between,
+)
+from boca.strategies import Boca, Strategy
+
+_MAX_CHOICES = 8  # for one trial, while other workers make the same; then the last one stands
+
+
+class SpaceChanged(UserWarning):
+    """A parameter or a trial that does not fit the space of the study, so the model does not see it."""
+
+
+class BocaSampler(BaseSampler):
+    """Choose parameters and fidelities of an Optuna study with a strategy of boca.
+
+    The objective suggests fidelities like any other parameter, with the name and the range given in `fidelity`:
+    `trial.suggest_int("epochs", 5, 50)`.  There is no budget: a study ends when Optuna ends it, and nothing is kept
+    for a last query.  Running trials are pending; pruned and failed ones count as the worst value so far.
+
+    Args:
+        fidelity: Maps names to `boca.Float`, `boca.Int`, `boca.Choice` or distributions of Optuna.
+        target: The fidelity that counts; a name left out takes its upper bound.
+        cost: A function of the fidelities; None if it is measured in seconds and learned.
+        space: Like `fidelity`, for the parameters; None for those that all complete trials share, which are drawn at
+            random until there is such a trial.
+        strategy: What chooses; None for `boca.Boca()`.
+        seed: Equal seeds give equal studies; None draws one.
+    """
+
+    def __init__(
+        self,
+        fidelity: Mapping[str, Parameter | BaseDistribution] | None = None,
+        *,
+        target: Mapping[str, Any] | None = None,
+        cost: CostFunction | None = None,
+        space: Mapping[str, Parameter | BaseDistribution] | None = None,
+        strategy: Strategy | None = None,
+        seed: int | None = None,
+    ) -> None:
+        strategy = Boca() if strategy is None else strategy
+        if not isinstance(strategy, Strategy) or isinstance(strategy, type):
+            raise InvalidInput(f"strategy must have a method suggest, such as boca.Boca(); got {strategy!r}.")
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise InvalidInput(f"seed must be a non-negative integer or None; got {seed!r}.")
+        self.strategy = strategy
+        self.seed = randbits(63) if seed is None else int(seed)
+        self._cost = cost
+        self._target = dict(target or {})
+        self._fidelity = axes_of(fidelity or {}, "fidelity")
+        self._space = None if space is None else axes_of(space, "space")
+        self._warned: set[str] = set()
+        self._lock = threading.RLock()
+        self._memory: _Memory | None = None
+        self._fidelities_only = self._bridge({}, "maximize")  # the fidelities without parameters
+        if self._space is not None:  # refuse now what would otherwise fail in the first trial
+            self._bridge(self._space, "maximize")
+
+    @property
+    def target(self) -> Point:
+        """The fidelity that counts, in the values of the objective."""
+        return self._fidelities_only.target
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_lock": None, "_memory": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
+
+    # What Optuna calls ----------------------------------------------------------------------------------------------
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        direction(study)
+        with self._lock:
+            axes = self._space if self._space is not None else self._remember(study).inferred(study, self._fidelity)
+            return {name: axis.distribution for name, axis in (axes | self._fidelity).items()}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        began = time.perf_counter()
+        names = [name for name in search_space if name not in self._fidelity]
+        with self._lock:  # threads of one process choose one after another
+            memory = self._remember(study)
+            bridge = memory.bridge
+            if bridge is None or {name: axis.distribution for name, axis in bridge.x.items()} != {
+                name: search_space[name] for name in names
+            }:
+                bridge = self._bridge(
+                    {name: Dimension.of(search_space[name], name) for name in names}, direction(study)
+                )
+                memory.use(bridge)
+            for _ in range(_MAX_CHOICES):
+                history = self._history(study, trial.number, memory, bridge)
+                params, why = self._choose(trial, history, bridge)
+                claim = {"params": params, "space": bridge.fingerprint, "overhead": time.perf_counter() - began}
+                _note(study, trial, {WHY: why | {"claim": claim}, REASON: why["reason"]})
+                if not self._is_taken(study, trial.number, memory, bridge, params, history):
+                    break
+                # the other worker sees it too, and would choose the same again at the same time
+                time.sleep(SystemRandom().uniform(0.0, 2.0 * (time.perf_counter() - began)))
+        return params
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        axis = Dimension.of(param_distribution, param_name)
+        if param_name in self._fidelity:
+            refuse_other_range(param_name, param_distribution, self._fidelity[param_name])
+        known = set(claim_of(trial).get("params", {})) - set(self._fidelity)
+        if known:  # before the first complete trial nothing is known, and all are drawn at random
+            has = "changed its range" if param_name in known else f"is not in the space {sorted(known)} of this study"
+            self._warn(
+                param_name, f"The parameter {param_name!r} {has}: it is drawn at random, and the model does not see it."
+            )
+        rng = np.random.default_rng([self.seed, trial.number, zlib.crc32(param_name.encode())])
+        return axis.draw(rng)
+
+    def after_trial(
+        self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        if COST in trial.user_attrs:
+            return
+        cost = self._paid(trial)
+        if cost is not None:
+            _note(study, trial, {COST: cost})
+
+    # How it chooses -------------------------------------------------------------------------------------------------
+
+    def _bridge(self, x: Mapping[str, Dimension], towards: Direction) -> Bridge:
+        return Bridge.of(x, self._fidelity, self._target, self._cost, self.strategy, towards)
+
+    def _remember(self, study: optuna.Study) -> _Memory:
+        """Return what was seen of this study; with another study, a sampler starts anew."""
+        memory = self._memory
+        if memory is None or memory.storage is not study._storage or memory.study_id != study._study_id:
+            memory = self._memory = _Memory(study)
+        return memory
+
+    def _history(self, study: optuna.Study, number: int, memory: _Memory, bridge: Bridge) -> History:
+        """Return the trials that the model sees; finished ones are converted once."""
+        seen = []
+        for trial in study.get_trials(deepcopy=False):
+            if trial.number == number:
+                continue
+            if trial.number not in memory.finished:
+                converted = bridge.trial(trial)
+                if converted is None and bridge.x and trial.state == TrialState.COMPLETE:
+                    self._warn_of_trial(trial, bridge)
+                if not trial.state.is_finished():
+                    seen += [] if converted is None else [converted]
+                    continue
+                memory.finished[trial.number] = converted
+            known = memory.finished[trial.number]
+            if known is not None:
+                seen.append(known)
+        return History(seen)
+
+    def _choose(self, trial: FrozenTrial, history: History, bridge: Bridge) -> tuple[Point, dict[str, Any]]:
+        fixed: Point = trial.system_attrs.get("fixed_params", {})
+        if fixed and bridge.x.keys() <= fixed.keys():
+            params = bridge.filled(fixed)
+            return params, {"reason": "Queued by the user.", "phase": "queued"}
+        problem = bridge.problem
+        rng = np.random.default_rng([self.seed, trial.number])
+        made = self.strategy.suggest(problem, history, Ledger(problem, history, limit=None).budget, rng)
+        params = bridge.params(
+            problem.space.validate(made.x, "the strategy's x"), problem.fidelity.validate(made.z, "the strategy's z")
+        )
+        if fixed:
+            reason = "Queued by the user in part; the strategy chose the rest."
+            return bridge.filled(params | bridge.target | fixed), {"reason": reason, "phase": "queued"}
+        return params, dict(made.why)
+
+    def _is_taken(
+        self, study: optuna.Study, number: int, memory: _Memory, bridge: Bridge, params: Point, seen: History
+    ) -> bool:
+        """Whether another worker has chosen the same point since this one looked.
+
+        Every worker writes first and looks then, so of two that coincide at least one sees it and chooses again.
+        """
+        here = bridge.point(params)
+        if here is None or not bridge.x:
+            return False
+        known = {trial.number for trial in seen}
+        return any(
+            (trial.x, trial.z) == here and trial.number not in known
+            for trial in self._history(study, number, memory, bridge)
+        )
+
+    def _paid(self, trial: FrozenTrial) -> float | None:
+        """Return the declared cost of a trial, or its seconds without the time to choose it."""
+        if self._cost is not None or not self._fidelity:
+            try:
+                z = {name: axis.encode(trial.params[name], name) for name, axis in self._fidelity.items()}
+                return self._fidelities_only.problem.cost(z)
+            except (KeyError, InvalidInput):
+                return None
+        if trial.datetime_start is None:
+            return None
+        took = seconds_between(trial.datetime_start, datetime.now())
+        return max(took - float(claim_of(trial).get("overhead", 0.0)), 1e-6)
+
+    def _warn_of_trial(self, trial: FrozenTrial, bridge: Bridge) -> None:
+        self._warn(
+            "trial",
+            f"Trial {trial.number} lacks one of the parameters {[*bridge.x, *bridge.z]}, or lies outside their ranges: "
+            "the model ignores it and others like it.",
+        )
+
+    def _warn(self, what: str, words: str) -> None:
+        if what not in self._warned:
+            self._warned.add(what)
+            warnings.warn(words, SpaceChanged, stacklevel=3)
+
+
+class _Memory:
+    """What a sampler has seen of one study, so that nothing is converted twice."""
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.storage = study._storage
+        self.study_id = study._study_id
+        self.bridge: Bridge | None = None
+        self.finished: dict[int, Trial | None] = {}
+        self._shared = IntersectionSearchSpace()
+
+    def use(self, bridge: Bridge) -> None:
+        """Start anew with another space."""
+        self.bridge = bridge
+        self.finished = {}
+
+    def inferred(self, study: optuna.Study, fidelity: Mapping[str, Dimension]) -> dict[str, Dimension]:
+        """Return the parameters that all complete trials share."""
+        found = self._shared.calculate(study)
+        return {n: Dimension.of(d, n) for n, d in found.items() if n not in fidelity and not d.single()}
+
+
+def _note(study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
+    for name, value in attributes.items():
+        study._storage.set_trial_user_attr(trial._trial_id, name, value)
+        trial.user_attrs[name] = value  # the objective sees it in `trial.user_attrs`

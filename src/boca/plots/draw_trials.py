@@ -1,0 +1,197 @@
+"""Plots of trials with Matplotlib: progress, regret, fidelities, parallel coordinates.
+
+They can be read in print without color.  Trials at the target are discs and those below it triangles; failed trials
+are crosses.  Color maps go from dark to light.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from boca.domain.space import FloatArray, finite_number
+from boca.plots import trial_data as data
+from boca.plots.axis import Axis, Marks, Note
+from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, new_axes, plain, set_axis, set_ticks, whole_ticks
+from boca.plots.study import StudyView, study
+from boca.render import text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DIRECTIONS = {"maximize": "higher is better", "minimize": "lower is better"}
+_LANE = 1.25  # height of one fidelity among others: its unit range, and room for its name
+
+
+# Progress ---------------------------------------------------------------------------------------------------------
+
+
+def progress(source: object, *, ax: Axes | None = None) -> Axes:
+    """Draw the best value at the target against the budget spent; the curve starts at the first result there."""
+    seen = study(source)
+    ax = new_axes(ax)
+    found = data.progress(seen)
+    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[seen.problem.direction]})")
+    if isinstance(found, Note):
+        return empty(ax, found)
+    _staircase(ax, found)
+    return ax
+
+
+def regret(source: object, optimum: float, *, ax: Axes | None = None) -> Axes:
+    """Draw how far the best at the target falls short of a known optimum; on a log axis if it always does."""
+    seen = study(source)
+    best = finite_number(optimum, "optimum")
+    ax = new_axes(ax)
+    found = data.regret(seen, best)
+    ax.set(xlabel=_spent(seen), ylabel="regret at the target")
+    if isinstance(found, Note):
+        return empty(ax, found)
+    _staircase(ax, found)
+    if np.all(found.best > 0) and np.all(found.value > 0):
+        ax.set_yscale("log")
+    return ax
+
+
+def _staircase(ax: Axes, found: data.BestSoFar) -> None:
+    ax.step(found.spent, found.best, where="post", color="black", label="best so far")
+    ax.plot(
+        found.at,
+        found.value,
+        linestyle="none",
+        marker="o",
+        color="0.55",
+        markersize=4,
+        label="trial at the target",
+    )
+    ax.set_xlim(left=0.0)
+    ax.legend(fontsize="small")
+
+
+def _spent(seen: StudyView) -> str:
+    unit = {"cost": "cost units"}.get(seen.ledger.unit, seen.ledger.unit)
+    return f"budget spent ({unit})"
+
+
+# Fidelities -------------------------------------------------------------------------------------------------------
+
+
+def fidelities(source: object, *, ax: Axes | None = None) -> Axes:
+    """Draw the fidelity of every trial, expensive ones darker; each of several fidelities has a lane of its own."""
+    seen = study(source)
+    ax = new_axes(ax)
+    found = data.fidelities(seen)
+    ax.set(xlabel="trial", ylabel="fidelity")
+    if isinstance(found, Note):
+        return empty(ax, found)
+    numbers = np.array([t.number for t in found.marks.trials])
+    if len(found.axes) == 1:
+        (axis,) = found.axes
+        set_axis(ax, "y", axis)
+        ax.axhline(float(axis.positions([found.target[axis.name]])[0]), color="0.6", linewidth=0.8, zorder=0)
+        points = _by_cost(ax, numbers, found.marks.along(axis), found.marks)
+    else:
+        heights = [_lane(ax, j, axis, found) for j, axis in enumerate(found.axes)]
+        points = [_by_cost(ax, numbers, height, found.marks) for height in heights][-1]
+    whole_ticks(ax.xaxis)
+    label = "cost" if found.unit == "cost" else f"cost ({found.unit})"
+    ax.figure.colorbar(points, ax=ax, label=label)
+    return ax
+
+
+def _lane(ax: Axes, j: int, axis: Axis, found: data.Fidelities) -> FloatArray:
+    """Draw one lane's frame, its name and its ends, and return the heights of the trials in it."""
+    bottom = _LANE * (len(found.axes) - 1 - j)
+    unit = axis.parameter.to_unit
+    heights = bottom + unit([t.z[axis.name] for t in found.marks.trials])
+    marked = [axis.parameter.from_unit(0.0), axis.parameter.from_unit(1.0), found.target[axis.name]]
+    ticks = dict(zip((bottom + unit(marked)).tolist(), (text(value, 12) for value in marked), strict=True))
+    every = {**dict(zip(ax.get_yticks().tolist(), _tick_labels(ax), strict=True)), **ticks} if j else ticks
+    ax.set_yticks(list(every), list(every.values()))
+    ax.axhline(bottom + float(unit([found.target[axis.name]])[0]), color="0.6", linewidth=0.8, zorder=0)
+    ax.text(0.01, bottom + 1.04, plain(axis.name), transform=ax.get_yaxis_transform(), fontsize="small")
+    ax.set_ylim(-0.1, _LANE * len(found.axes))
+    return np.asarray(heights)
+
+
+def _tick_labels(ax: Axes) -> list[str]:
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def _by_cost(ax: Axes, across: FloatArray, up: FloatArray, marks: Marks) -> Any:
+    """Draw trials colored by cost: discs at the target, triangles below it, crosses if they failed."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    low, high = float(marks.cost.min()), float(marks.cost.max())
+    norm = LogNorm(low, high) if low > 0 and high > 10.0 * low else Normalize(low, high if high > low else low + 1.0)
+    points = None
+    for where, marker in ((marks.at_target, "o"), (~marks.at_target, "^")):
+        chosen = where & ~marks.failed
+        points = ax.scatter(
+            across[chosen],
+            up[chosen],
+            c=marks.cost[chosen],
+            norm=norm,
+            cmap=f"{COLOR_MAP}_r",
+            marker=marker,
+            s=26,
+            edgecolors="black",
+            linewidths=0.5,
+        )
+    ax.scatter(across[marks.failed], up[marks.failed], c="black", marker="x", s=26, linewidths=1.0)
+    return points
+
+
+# All parameters at once -------------------------------------------------------------------------------------------
+
+
+def parallel_coordinates(source: object, *, ax: Axes | None = None) -> Axes:
+    """Draw every complete trial as a line through its parameters, its fidelities and its value.
+
+    Lines at the target are solid, lower fidelities dashed and thin; better values are darker.
+    """
+    seen = study(source)
+    ax = new_axes(ax)
+    found = data.parallel_coordinates(seen)
+    if isinstance(found, Note):
+        return empty(ax, found)
+    cmap = f"{COLOR_MAP}_r" if seen.problem.direction == "maximize" else COLOR_MAP
+    shades = _lines(ax, found, cmap)
+    places = np.arange(len(found.columns), dtype=float)
+    for place, column in zip(places, found.columns, strict=True):
+        _upright(ax, float(place), column)
+    ax.set(xlim=(-0.1, len(places) - 0.6), ylim=(-0.05, 1.05), yticks=[])
+    set_ticks(ax.xaxis, places, [column.name for column in found.columns])
+    ax.figure.colorbar(shades, ax=ax, label="value")
+    return ax
+
+
+def _lines(ax: Axes, found: data.Parallel, cmap: str) -> Any:
+    """Draw one line per trial and return what maps values to colors."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import Normalize
+
+    heights = np.column_stack([column.position for column in found.columns])  # (n, columns)
+    places, value = np.arange(heights.shape[1], dtype=float), found.marks.value
+    shades = ScalarMappable(Normalize(float(value.min()), float(value.max())), cmap)
+    for where, style, width in ((~found.marks.at_target, (0, (3, 2)), 0.7), (found.marks.at_target, "-", 1.5)):
+        paths = [np.column_stack([places, row]) for row in heights[where]]
+        colors = shades.to_rgba(value[where])
+        ax.add_collection(LineCollection(paths, colors=colors, linewidths=width, linestyles=[style], alpha=0.9))
+    return shades
+
+
+def _upright(ax: Axes, place: float, column: data.Column) -> None:
+    ax.axvline(place, color="black", linewidth=0.8)
+    for height, label in column.ticks[:: 1 + len(column.ticks) // MAX_TICKS]:
+        ax.annotate(
+            plain(label),
+            (place, height),
+            xytext=(3, 0),
+            textcoords="offset points",
+            fontsize="x-small",
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5},
+        )

@@ -1,0 +1,231 @@
+"""What the plots of the model show, as numbers: slices, maps, the information gap, the hyperparameters.
+
+Each function returns its numbers, or a `Note` if there is nothing to draw.  Matplotlib draws them in `draw_model`, and
+Plotly in the report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boca.domain.errors import InvalidInput
+from boca.domain.space import FloatArray, Point
+from boca.domain.trial import Trial
+from boca.model.encoding import Encoding
+from boca.model.posterior import Model, Posterior
+from boca.plots.axis import Axis, Marks, Mask, Note, axis_of, marks
+from boca.plots.study import StudyView
+from boca.strategies.boca import information_gap as gap_of
+
+CURVE_POINTS = 101  # a step of a hundredth of the range, finer than a line is wide
+MAP_POINTS = 41  # along either axis: 1,681 predictions, a fraction of a second
+BAND = 2.0  # standard deviations, about 95 %
+
+
+# Along parameters -------------------------------------------------------------------------------------------------
+
+
+def center(study: StudyView, at: Mapping[str, Any] | None) -> Point:
+    """Return the point through which slices go: the recommended one, changed as `at` says."""
+    if at is not None and not isinstance(at, Mapping):
+        raise InvalidInput(f"at must map names of parameters to values; got {at!r}.")
+    base = study.recommendation.x if study.recommendation is not None else study.history.complete[0].x
+    return study.problem.space.validate({**base, **(at or {})}, "at")
+
+
+def by_influence(study: StudyView) -> list[str]:
+    """Return the parameters, those with the shortest length scales first: along them f changes most."""
+    names = list(study.problem.space)
+    if study.model is None:
+        return names
+    return [names[j] for j in np.argsort(study.model.hyperparameters()["h_x"], kind="stable")]
+
+
+def posterior(model: Posterior, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mean (m,), std (m,)
+    """Return mean and deviation of f at the target in the user's units."""
+    mu, sigma = model.moments(U)
+    mean = np.array([model.value_as_told(float(each)) for each in mu])
+    return mean, np.array([model.deviation_as_told(float(each)) for each in sigma])
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The posterior at the target along one parameter, the others as at the center."""
+
+    axis: Axis
+    center: Point
+    position: FloatArray  # (m,)
+    mean: FloatArray  # (m,)
+    std: FloatArray  # (m,)
+    marks: Marks
+
+
+def slices(study: StudyView, name: str | None = None, *, at: Mapping[str, Any] | None = None) -> Slice | Note:
+    axis = axis_of(study.problem.space, by_influence(study)[0] if name is None else name, "name")
+    if study.model is None:
+        return Note(study.why_no_model)
+    through = center(study, at)
+    u = axis.parameter.axis(CURVE_POINTS)
+    U = np.repeat(study.problem.space.to_unit([through]), len(u), axis=0)
+    U[:, list(study.problem.space).index(axis.name)] = u
+    mean, std = posterior(study.model, U)
+    return Slice(axis, through, axis.at(u), mean, std, marks(study))
+
+
+@dataclass(frozen=True)
+class Map:
+    """The posterior at the target over two parameters, the others as at the center."""
+
+    x: Axis
+    y: Axis
+    center: Point
+    x_position: FloatArray  # (m,)
+    y_position: FloatArray  # (k,)
+    mean: FloatArray  # (k, m)
+    std: FloatArray  # (k, m)
+    marks: Marks
+
+
+def map2d(
+    study: StudyView, x: str | None = None, y: str | None = None, *, at: Mapping[str, Any] | None = None
+) -> Map | Note:
+    space = study.problem.space
+    for name, what in ((x, "x"), (y, "y")):
+        if name is not None:
+            axis_of(space, name, what)
+    if x is not None and x == y:
+        raise InvalidInput(f"x and y must be two different parameters; got {x!r} twice.")
+    if len(space) < 2:
+        return Note("There is only one parameter: its slice shows everything.")
+    if study.model is None:
+        return Note(study.why_no_model)
+    free = [name for name in by_influence(study) if name not in (x, y)]
+    first = free.pop(0) if x is None else x
+    across, along = axis_of(space, first, "x"), axis_of(space, free[0] if y is None else y, "y")
+    through = center(study, at)
+    u, v = across.parameter.axis(MAP_POINTS), along.parameter.axis(MAP_POINTS)
+    U = np.repeat(space.to_unit([through]), len(u) * len(v), axis=0)
+    names = list(space)
+    U[:, names.index(across.name)] = np.tile(u, len(v))
+    U[:, names.index(along.name)] = np.repeat(v, len(u))
+    mean, std = (moment.reshape(len(v), len(u)) for moment in posterior(study.model, U))
+    return Map(across, along, through, across.at(u), along.at(v), mean, std, marks(study))
+
+
+# Along fidelities -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The information gap along one fidelity, with the others at the target, and at every trial."""
+
+    axis: Axis
+    position: FloatArray  # (m,)
+    xi: FloatArray  # (m,)
+    marks: Marks
+    queried: FloatArray  # (n,), xi of every trial
+    decision: int | None
+    """The trial whose decision had these hyperparameters; None for the model after all results."""
+
+
+def information_gap(study: StudyView, name: str | None = None, *, number: int | None = None) -> Gap | Note:
+    """Return xi(z) as the last decision by a model saw it, or as that of trial `number` did."""
+    fidelity = study.problem.fidelity
+    if name is not None:
+        axis_of(fidelity, name, "name")
+    if not fidelity:
+        return Note("This problem has no fidelities, so there is no information gap.")
+    chosen = [t for t in study.history.chosen if "h_z" in t.why.get("hyperparameters", {})]
+    if number is not None:
+        chosen = [t for t in chosen if t.number == number]
+        if not chosen:
+            raise InvalidInput(f"number must be a trial that was chosen by a model across fidelities; got {number!r}.")
+    gap = _gap_of(study, chosen[-1] if chosen else None)
+    if gap is None:
+        return Note(study.why_no_model)
+    axis = axis_of(fidelity, next(iter(fidelity)) if name is None else name, "name")
+    target = fidelity.to_unit([study.problem.target])
+    u = np.unique(np.append(axis.parameter.axis(CURVE_POINTS), target[0, list(fidelity).index(axis.name)]))
+    Z = np.repeat(target, len(u), axis=0)
+    Z[:, list(fidelity).index(axis.name)] = u
+    shown = marks(study)
+    queried = gap(fidelity.to_unit([t.z for t in shown.trials])) if shown.trials else np.empty(0)
+    return Gap(axis, axis.at(u), gap(Z), shown, queried, chosen[-1].number if chosen else None)
+
+
+def _gap_of(study: StudyView, decision: Trial | None) -> Callable[[FloatArray], FloatArray] | None:
+    """Return xi as a function of unit coordinates: by the numbers of a decision, or by the model."""
+    if decision is not None:  # length scales of fidelities are those of the squared exponential
+        encoding = Encoding(study.problem, "se", is_extended=True)
+        numbers = decision.why["hyperparameters"]
+        h = np.array([*numbers["h_x"], *numbers["h_z"], numbers.get("jump", 0.0), 0.0])  # xi does not know the trend
+    elif isinstance(study.model, Model):
+        encoding, h = study.model.encoding, study.model.h
+    else:
+        return None
+    return lambda Z: gap_of(*encoding.fidelity_covariance(h, Z))
+
+
+# Over the trials --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """The numbers of the models behind the decisions, in the order of the trials."""
+
+    numbers: NDArray[np.int_]  # (n,)
+    length_scales: dict[str, FloatArray]  # name -> (n,), in units of the unit cube, not shrunk
+    fidelities: frozenset[str]
+    signal: FloatArray  # (n,), the deviation of f in the user's units
+    noise: FloatArray  # (n,), that of the noise
+    refit: Mask  # (n,)
+    bounds: tuple[float, float] | None
+    """Between which length scales are learned; None if they are given."""
+
+
+def hyperparameters(study: StudyView) -> Hyperparameters | Note:
+    decisions = [t for t in study.history.chosen if "hyperparameters" in t.why]
+    if not decisions:
+        return Note("No trial was chosen by a model yet.")
+    used = [t.why["hyperparameters"] for t in decisions]
+    are_given = getattr(study.strategy, "hyperparameters", None) is not None
+    return Hyperparameters(
+        np.array([t.number for t in decisions]),
+        _length_scales(study, decisions),
+        frozenset(study.problem.fidelity),
+        np.sqrt([numbers["kappa0"] for numbers in used]),
+        np.sqrt([numbers["eta2"] for numbers in used]),
+        np.array([bool(t.why.get("refit")) for t in decisions]),
+        None if are_given else length_scale_bounds(study),
+    )
+
+
+def _length_scales(study: StudyView, decisions: Sequence[Trial]) -> dict[str, FloatArray]:  # name -> (n,)
+    """Return the length scales of every decision, before shrinking; NaN for fidelities that are switched off."""
+    columns: dict[str, FloatArray] = {}
+    for key, space in (("h_x", study.problem.space), ("h_z", study.problem.fidelity)):
+        for j, name in enumerate(space):
+            values = [_length_scale(t.why, key, j) for t in decisions]
+            if not np.all(np.isnan(values)):
+                columns[name] = np.array(values)
+    shrink = np.array([t.why.get("shrink", 1.0) for t in decisions])
+    for name in study.problem.space:
+        columns[name] = columns[name] * shrink
+    return columns
+
+
+def _length_scale(why: Mapping[str, Any], key: str, j: int) -> float:
+    is_off = key == "h_z" and "guard" in why
+    numbers = why["hyperparameters"]
+    return math.nan if is_off or key not in numbers else float(numbers[key][j])
+
+
+def length_scale_bounds(study: StudyView) -> tuple[float, float]:
+    prior = Encoding(study.problem, "se").prior(informative=False)
+    return math.exp(prior.low[1]), math.exp(prior.high[1])

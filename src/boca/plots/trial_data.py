@@ -1,0 +1,121 @@
+"""What the plots of trials show, as numbers: the progress, the fidelities that were queried, all parameters at once.
+
+Each function returns its numbers, or a `Note` if there is nothing to draw.  Matplotlib draws them in `draw_trials`,
+and Plotly in the report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from boca.domain.space import FloatArray, Parameter, Point
+from boca.domain.trial import Trial, sign
+from boca.plots.axis import Axis, Marks, Note, marks
+from boca.plots.study import StudyView
+from boca.render import option
+
+_MAX_TICK = 12  # characters of a number beside an axis
+_MAX_OPTION = 16  # characters of an option beside an axis
+
+
+@dataclass(frozen=True)
+class BestSoFar:
+    """The best at the target against the budget spent: a staircase that ends where the spending ends."""
+
+    spent: FloatArray  # (m,)
+    best: FloatArray  # (m,)
+    at: FloatArray  # (k,), what was spent when each result at the target came
+    value: FloatArray  # (k,), and what it was
+    trials: tuple[Trial, ...]
+    unit: str
+
+
+def progress(study: StudyView) -> BestSoFar | Note:
+    charges = np.cumsum([study.ledger.charge(t) for t in study.history.finished])
+    told = [
+        (float(spent), t)
+        for spent, t in zip(charges, study.history.finished, strict=True)
+        if t.state == "complete" and study.problem.is_target(t.z)
+    ]
+    if not told:
+        return Note("No trial is complete at the target yet.")
+    at, trials = np.array([spent for spent, _ in told]), tuple(t for _, t in told)
+    value = np.array([t.value for t in trials], dtype=float)
+    turn = sign(study.problem.direction)
+    best = turn * np.maximum.accumulate(turn * value)
+    return BestSoFar(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, study.ledger.unit)
+
+
+def regret(study: StudyView, optimum: float) -> BestSoFar | Note:
+    """Return how far the best falls short of a known optimum, in place of the values."""
+    found = progress(study)
+    if isinstance(found, Note):
+        return found
+    turn = sign(study.problem.direction)
+    best, value = (turn * (float(optimum) - values) for values in (found.best, found.value))
+    return BestSoFar(found.spent, best, found.at, value, found.trials, found.unit)
+
+
+@dataclass(frozen=True)
+class Fidelities:
+    """The fidelities that were queried, trial by trial."""
+
+    axes: tuple[Axis, ...]
+    target: Point
+    marks: Marks
+    unit: str
+
+
+def fidelities(study: StudyView) -> Fidelities | Note:
+    if not study.problem.fidelity:
+        return Note("This problem has no fidelities: every query is at the target.")
+    if not study.history:
+        return Note("There are no trials yet.")
+    axes = tuple(Axis(*item) for item in study.problem.fidelity.items())
+    learned = "targets" if study.ledger.seconds is None else "seconds"
+    unit = "cost" if study.problem.has_declared_cost else learned
+    return Fidelities(axes, study.problem.target, marks(study), unit)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One upright axis of parallel coordinates: where its marks stand, from 0 to 1, and what they say."""
+
+    name: str
+    position: FloatArray  # (n,)
+    ticks: list[tuple[float, str]]
+
+
+@dataclass(frozen=True)
+class Parallel:
+    columns: tuple[Column, ...]
+    marks: Marks
+    """The complete trials only."""
+
+
+def parallel_coordinates(study: StudyView) -> Parallel | Note:
+    shown = marks(study, complete=True)
+    if not shown.trials:
+        return Note("No trial is complete yet.")
+    columns = [
+        Column(name, parameter.to_unit([(t.x if name in t.x else t.z)[name] for t in shown.trials]), _ticks(parameter))
+        for name, parameter in (*study.problem.space.items(), *study.problem.fidelity.items())
+    ]
+    return Parallel((*columns, _value_column(shown.value)), shown)
+
+
+def _value_column(value: FloatArray) -> Column:
+    low, high = float(value.min()), float(value.max())
+    if not high > low:
+        return Column("value", np.full(len(value), 0.5), [(0.5, option(low, _MAX_TICK))])
+    position = (0.5 * value - 0.5 * low) / (0.5 * high - 0.5 * low)  # halved: the range of two huge values is finite
+    return Column("value", position, [(0.0, option(low, _MAX_TICK)), (1.0, option(high, _MAX_TICK))])
+
+
+def _ticks(parameter: Parameter) -> list[tuple[float, str]]:
+    if parameter.options:
+        return [(float(parameter.to_unit([value])[0]), option(value, _MAX_OPTION)) for value in parameter.options]
+    values = sorted({parameter.from_unit(u) for u in (0.0, 0.5, 1.0)})
+    return [(float(u), option(value, _MAX_TICK)) for u, value in zip(parameter.to_unit(values), values, strict=True)]

@@ -1,0 +1,159 @@
+"""The figures of trials in the report: progress, regret, fidelities, parallel coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from boca.plots import trial_data as data
+from boca.plots.axis import Axis, Note
+from boca.plots.study import StudyView
+from boca.render import amount, text
+from boca.report.traces import (
+    BLACK,
+    MAX_NAME,
+    Figure,
+    Picture,
+    axis_of,
+    figure_of,
+    numbers,
+    points_of,
+    safe,
+    symbols,
+)
+
+MAX_FIDELITIES = 8  # one figure each; a study with more would be a page of them
+_SHADES = ("#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#e8d445")  # of cividis, dark to light
+_MAX_TICKS = 16  # beside one axis of the parallel coordinates
+_MAX_TICK = 16  # characters of one
+
+
+def progress(study: StudyView) -> Picture:
+    found = data.progress(study)
+    figure = found if isinstance(found, Note) else _staircase(found, "best at the target")
+    return Picture("progress", "Progress", "The best value at the target against the budget spent.", figure)
+
+
+def regret(study: StudyView, optimum: float) -> Picture:
+    found = data.regret(study, optimum)
+    figure = found if isinstance(found, Note) else _staircase(found, "regret at the target")
+    if isinstance(found, data.BestSoFar) and isinstance(figure, dict) and np.all(found.value > 0):
+        figure["layout"]["yaxis"]["type"] = "log"
+    return Picture("regret", "Regret", f"How far the best falls short of the known optimum, {optimum:.6g}.", figure)
+
+
+def _staircase(found: data.BestSoFar, label: str) -> Figure:
+    best = {
+        "mode": "lines",
+        "x": numbers(found.spent),
+        "y": numbers(found.best),
+        "line": {"shape": "hv", "color": BLACK},
+        "name": "best so far",
+        "hovertext": [
+            f"best {value:.6g} after {amount(spent)}" for spent, value in zip(found.spent, found.best, strict=True)
+        ],
+        "hoverinfo": "text",
+    }
+    points = points_of(found.at, found.value, found.trials, name="trial at the target", color="#999999")
+    unit = "cost units" if found.unit == "cost" else found.unit
+    return figure_of(
+        [best, points],
+        x={"title": {"text": f"budget spent ({unit})"}, "rangemode": "tozero"},
+        y={"title": {"text": label}},
+    )
+
+
+def fidelities(study: StudyView) -> Iterator[Picture]:
+    found = data.fidelities(study)
+    caption = (
+        "The fidelity of every trial; darker is more expensive. Discs are at the target, triangles below it, crosses "
+        "are failed trials."
+    )
+    if isinstance(found, Note):
+        yield Picture("fidelities", "Fidelities queried", caption, found)
+        return
+    for i, axis in enumerate(found.axes[:MAX_FIDELITIES]):
+        title = f"Fidelities queried: {text(axis.name, MAX_NAME)}"
+        yield Picture(f"fidelities-{i}", title, caption, _fidelity(found, axis))
+
+
+def _fidelity(found: data.Fidelities, axis: Axis) -> Figure:
+    unit = "cost" if found.unit == "cost" else f"cost,<br>{found.unit}"
+    low, high = float(found.marks.cost.min()), float(found.marks.cost.max())
+    shown = sorted({low, (low * high) ** 0.5, high}) if low > 0 else [high]
+    marker = {
+        "color": numbers(np.log10(found.marks.cost)),
+        "colorscale": "Cividis",
+        "reversescale": True,
+        "showscale": True,
+        "size": 8,
+        "symbol": symbols(found.marks),
+        "line": {"width": 0.6, "color": BLACK},
+        "colorbar": {
+            "title": {"text": unit},
+            "thickness": 10,
+            "tickvals": numbers(np.log10(shown)),
+            "ticktext": [amount(cost) for cost in shown],
+        },
+    }
+    across = np.array([t.number for t in found.marks.trials], dtype=float)
+    points = points_of(across, found.marks.along(axis), found.marks.trials, name="trials", marker=marker)
+    return figure_of([points], x={"title": {"text": "trial"}}, y=axis_of(axis), legend=False)
+
+
+def parallel_coordinates(study: StudyView) -> Picture:
+    caption = (
+        "Every complete trial through its parameters, its fidelities and its value. Dashed lines are below the target; "
+        "better trials are darker."
+    )
+    found = data.parallel_coordinates(study)
+    figure = found if isinstance(found, Note) else _parallel(found, study)
+    return Picture("parallel", "Parallel coordinates", caption, figure)
+
+
+def _lines(found: data.Parallel, *, more_is_better: bool) -> list[Figure]:
+    """Return the lines, one trace per shade with gaps between its lines; the best lie on top."""
+    heights = np.column_stack([column.position for column in found.columns])  # (n, columns)
+    goodness = heights[:, -1] if more_is_better else 1.0 - heights[:, -1]
+    shades = np.minimum(((1.0 - goodness) * len(_SHADES)).astype(int), len(_SHADES) - 1)
+    traces = []
+    for at_target in (False, True):
+        for shade in reversed(range(len(_SHADES))):
+            rows = heights[(shades == shade) & (found.marks.at_target == at_target)]
+            if len(rows):
+                x = [*range(len(found.columns)), None] * len(rows)
+                y = [value for row in rows for value in (*numbers(row), None)]
+                width, dash = (1.8, "solid") if at_target else (0.8, "dash")
+                line = {"color": _SHADES[shade], "width": width, "dash": dash}
+                traces.append({"mode": "lines", "x": x, "y": y, "line": line, "hoverinfo": "skip"})
+    return traces
+
+
+def _parallel(found: data.Parallel, study: StudyView) -> Figure:
+    names = [safe(column.name, _MAX_TICK) for column in found.columns]
+    figure = figure_of(
+        _lines(found, more_is_better=study.problem.direction == "maximize"),
+        x={"tickvals": list(range(len(names))), "ticktext": names, "range": [-0.1, len(names) - 0.5]},
+        y={"showticklabels": False, "range": [-0.05, 1.05], "zeroline": False, "showgrid": False},
+        legend=False,
+    )
+    figure["layout"]["annotations"] = [
+        {
+            "x": i,
+            "y": height,
+            "text": safe(label, _MAX_TICK),
+            "showarrow": False,
+            "xanchor": "left",
+            "xshift": 3,
+            "font": {"size": 10},
+            "bgcolor": "rgba(255,255,255,0.75)",
+        }
+        for i, column in enumerate(found.columns)
+        for height, label in column.ticks[:: 1 + len(column.ticks) // _MAX_TICKS]
+    ]
+    figure["layout"]["shapes"] = [
+        {"type": "line", "x0": i, "x1": i, "y0": 0, "y1": 1, "line": {"color": BLACK, "width": 1}}
+        for i in range(len(found.columns))
+    ]
+    return figure

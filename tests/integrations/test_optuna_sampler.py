@@ -1,0 +1,473 @@
+"""What the sampler suggests, with which trials, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import boca
+from boca.domain.errors import InvalidInput
+
+optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'boca[optuna]'")
+
+from optuna.distributions import FloatDistribution, IntDistribution  # noqa: E402
+from optuna.trial import TrialState  # noqa: E402
+
+from boca.integrations import optuna_bridge  # noqa: E402
+from boca.integrations.optuna import BocaSampler, SpaceChanged, best_at_target, from_optuna  # noqa: E402
+from integrations.studies import PROBLEM, SPACE, loss, objective, params_of, phases, sampler, study_of  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+# What is suggested ------------------------------------------------------------------------------------------------
+
+
+def test_fidelities_move_and_the_target_is_hit_exactly() -> None:
+    study = study_of(sampler())
+    study.optimize(objective, n_trials=25)
+    epochs = [trial.params["epochs"] for trial in study.trials]
+    assert min(epochs) < 20
+    assert epochs.count(50) > 0
+    assert "model" in phases(study)
+    assert all(trial.params["epochs"] == 50 for trial in study.trials if trial.user_attrs["boca:cost"] == 50.0)
+    assert best_at_target(study).value < 0.3
+
+
+def test_the_best_at_the_target_is_another_thing_than_the_best_trial() -> None:
+    """Low fidelities of this objective look better than the target."""
+
+    def flattering(trial: Any) -> float:
+        return trial.suggest_float("a", 0.0, 1.0) + trial.suggest_int("epochs", 5, 50)
+
+    study = study_of(sampler())
+    assert best_at_target(study) is None
+    study.optimize(flattering, n_trials=12)
+    study.enqueue_trial({"a": 0.5})  # without a fidelity: at the target
+    study.optimize(flattering, n_trials=1)
+    best = best_at_target(study)
+    assert best.params["epochs"] == 50
+    assert best.value == min(t.value for t in study.trials if t.params["epochs"] == 50)
+    assert study.best_trial.params["epochs"] < 50
+    study.sampler = optuna.samplers.RandomSampler()
+    assert best_at_target(study, {"epochs": 50}).number == best.number
+    with pytest.raises(InvalidInput, match="target is not known"):
+        best_at_target(study)
+    with pytest.raises(InvalidInput, match=r"parameters of the trials, \['a', 'epochs'\]; got \['epoch'\]"):
+        best_at_target(study, {"epoch": 50})
+    with pytest.raises(InvalidInput, match="target must map names to values"):
+        best_at_target(study, 50)  # type: ignore[arg-type]
+    assert best_at_target(optuna.create_study(), {"epochs": 50}) is None
+
+
+def test_maximizing_is_minimizing_the_negative() -> None:
+    def negative(trial: Any) -> float:
+        return -objective(trial)
+
+    down, up = study_of(sampler(space=SPACE)), study_of(sampler(space=SPACE), direction="maximize")
+    down.optimize(objective, n_trials=15)
+    up.optimize(negative, n_trials=15)
+    assert params_of(down) == params_of(up)
+    assert best_at_target(up).number == best_at_target(down).number
+
+
+def test_the_target_may_lie_inside() -> None:
+    study = study_of(sampler(target={"epochs": 30}, space=SPACE))
+    study.optimize(objective, n_trials=20)
+    assert study.sampler.target == {"epochs": 30}
+    assert best_at_target(study).params["epochs"] == 30
+    assert all(trial.params["epochs"] <= 30 for trial in study.trials)
+
+
+def test_every_kind_of_parameter_keeps_to_its_values() -> None:
+    def mixed(trial: Any) -> float:
+        momentum = trial.suggest_float("momentum", 0.1, 0.95, step=0.05)
+        width = trial.suggest_int("width", 7, 63, step=8)
+        depth = trial.suggest_int("depth", 1, 1000, log=True)
+        kind = trial.suggest_categorical("kind", ["relu", None, 3])
+        once = trial.suggest_int("once", 4, 4)
+        part = trial.suggest_float("part", 0.25, 1.0, step=0.25)
+        return (momentum - 0.5) ** 2 + abs(width - 31) / 8 + math.log(depth) + (kind is None) + once - part
+
+    paid: list[dict[str, Any]] = []
+
+    def cost(z: dict[str, Any]) -> float:
+        paid.append(z)
+        return float(z["part"])
+
+    study = study_of(sampler(fidelity={"part": FloatDistribution(0.25, 1.0, step=0.25)}, cost=cost))
+    study.optimize(mixed, n_trials=20)
+    for trial in study.trials:
+        steps = (trial.params["momentum"] - 0.1) / 0.05
+        assert abs(steps - round(steps)) < 1e-9
+        assert (trial.params["width"] - 7) % 8 == 0
+        assert trial.params["kind"] in ("relu", None, 3)
+        assert trial.params["part"] in (0.25, 0.5, 0.75, 1.0)
+        assert trial.user_attrs["boca:cost"] == trial.params["part"]
+    assert {z["part"] for z in paid} == {0.25, 0.5, 0.75, 1.0}  # the cost sees the objective's values
+    assert len({trial.params["part"] for trial in study.trials}) > 1
+    assert "once" not in study.trials[-1].user_attrs["boca:why"]["claim"]["params"]
+    assert best_at_target(study).params["part"] == 1.0
+
+
+def test_without_fidelities_it_is_an_ordinary_sampler() -> None:
+    study = study_of(BocaSampler(seed=0))
+    study.optimize(lambda trial: (trial.suggest_float("a", -1.0, 1.0) - 0.3) ** 2, n_trials=12)
+    assert study.best_value < 0.01
+    assert best_at_target(study).number == study.best_trial.number
+
+
+@pytest.mark.parametrize("strategy", [boca.GPUCB(maximizer="sobol"), boca.RandomSearch()])
+def test_any_strategy_may_choose(strategy: boca.Strategy) -> None:
+    study = study_of(sampler(strategy=strategy))
+    study.optimize(objective, n_trials=6)
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    assert {trial.params["epochs"] for trial in study.trials} == {50}  # neither uses fidelities
+    assert ("model" in phases(study)) == isinstance(strategy, boca.GPUCB)
+
+
+# Trials that are out, failed or queued ----------------------------------------------------------------------------
+
+
+def test_trials_that_are_out_never_coincide_and_are_pending() -> None:
+    made = sampler(fidelity={"n": boca.Int(1, 3)}, cost=lambda z: z["n"], space={"a": boca.Int(1, 4)})
+    study = study_of(made)
+    ranges = {"a": IntDistribution(1, 4), "n": IntDistribution(1, 3)}
+    for _ in range(6):
+        trial = study.ask(ranges)
+        study.tell(trial, float(trial.params["a"] * trial.params["n"]))
+    out = [study.ask(ranges) for _ in range(12)]  # as many as there are points
+    assert len({(t.params["a"], t.params["n"]) for t in out}) == 12
+    assert out[-1].user_attrs["boca:why"]["pending"] == [t.number for t in out[:-1]]
+
+
+def test_what_another_worker_chose_counts_before_its_objective_has_read_it() -> None:
+    study = study_of(sampler(space={"a": boca.Int(1, 2)}, fidelity={}, cost=None))
+    for _ in range(3):
+        early = study.ask()
+        assert early.relative_params.keys() == {"a"}  # chosen, and not yet suggested
+        late = study.ask({"a": IntDistribution(1, 2)})
+        assert late.params["a"] != early.relative_params["a"]
+        study.tell(late, 1.0)
+        early.suggest_int("a", 1, 2)
+        study.tell(early, 0.0)
+
+
+def test_two_that_choose_at_once_do_not_end_up_with_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second worker claims between the first one's look and its claim."""
+    study = study_of(sampler(space={"a": boca.Int(1, 2)}, fidelity={}, cost=None))
+    other = sampler(space={"a": boca.Int(1, 2)}, fidelity={}, cost=None)
+    rivals: list[Any] = []
+    choose = BocaSampler._choose
+
+    def overtaken(self: BocaSampler, *arguments: Any) -> Any:
+        chosen = choose(self, *arguments)
+        if self is study.sampler and not rivals:
+            rivals.append(None)
+            rival = optuna.Study(study_name=study.study_name, storage=study._storage, sampler=other).ask()
+            other._choose = lambda *_: chosen  # type: ignore[method-assign]
+            rivals[0] = rival.suggest_int("a", 1, 2)
+        return chosen
+
+    monkeypatch.setattr(BocaSampler, "_choose", overtaken)
+    mine = study.ask({"a": IntDistribution(1, 2)})
+    assert rivals
+    assert mine.params["a"] != rivals[0]
+
+
+def test_failed_and_pruned_trials_count_as_the_worst() -> None:
+    seen: list[boca.History] = []
+
+    class Watching(boca.RandomSearch):
+        def suggest(self, problem: Any, history: Any, budget: Any, rng: Any) -> Any:
+            seen.append(history)
+            return super().suggest(problem, history, budget, rng)
+
+    def unreliable(trial: Any) -> float:
+        value = objective(trial)
+        if trial.number == 1:
+            raise ValueError("no")
+        if trial.number == 2:
+            raise optuna.TrialPruned
+        if trial.number == 3:
+            return math.inf
+        return value
+
+    study = study_of(sampler(strategy=Watching(), space=SPACE))
+    study.optimize(unreliable, n_trials=6, catch=(ValueError,))
+    assert [trial.state for trial in seen[-1]] == ["complete", "failed", "failed", "failed", "complete"]
+    scores = seen[-1].scores("minimize")
+    assert scores[1] == scores[2] == scores[3] == min(scores[0], scores[4])
+    assert all(trial.user_attrs["boca:cost"] == trial.params["epochs"] for trial in study.trials)
+
+
+def test_queued_trials_are_run_as_they_were_asked_for() -> None:
+    study = study_of(sampler())
+    study.enqueue_trial({"lr": 0.01, "width": 32})
+    study.enqueue_trial({"lr": 0.02, "width": 16, "epochs": 7})
+    study.enqueue_trial({"lr": 0.03})
+    study.optimize(objective, n_trials=8)
+    first, second, third = study.trials[:3]
+    assert first.params == {"lr": 0.01, "width": 32, "epochs": 50}  # without a fidelity: the target
+    assert second.params == {"lr": 0.02, "width": 16, "epochs": 7}
+    assert (third.params["lr"], third.params["epochs"]) == (0.03, 50)
+    assert third.user_attrs["boca:why"]["phase"] == "queued"
+    assert [trial.user_attrs["boca:cost"] for trial in study.trials[:3]] == [50.0, 7.0, 50.0]
+
+
+def test_ask_and_tell_is_the_same_as_optimize() -> None:
+    ranges = {
+        "lr": FloatDistribution(1e-4, 1.0, log=True),
+        "width": IntDistribution(8, 64),
+        "epochs": IntDistribution(5, 50),
+    }
+    asked, run = study_of(sampler()), study_of(sampler())
+    for _ in range(14):
+        trial = asked.ask(ranges)
+        asked.tell(trial, loss(trial.params))
+    run.optimize(objective, n_trials=14)
+    assert params_of(asked) == params_of(run)
+
+
+# Studies that are stored ------------------------------------------------------------------------------------------
+
+
+def test_a_resumed_study_goes_on_as_an_undisturbed_one(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'optuna.db'}"
+    study = study_of(sampler(), storage=url, study_name="s")
+    study.optimize(objective, n_trials=13)
+    again = optuna.load_study(study_name="s", storage=url, sampler=sampler())
+    again.optimize(objective, n_trials=5)
+    whole = study_of(sampler())
+    whole.optimize(objective, n_trials=18)
+    assert phases(whole)[13:] == ["model"] * 5
+    assert params_of(again) == params_of(whole)
+
+
+def test_another_seed_gives_another_study() -> None:
+    one, two = study_of(sampler(seed=1)), study_of(sampler(seed=2))
+    for study in (one, two):
+        study.optimize(objective, n_trials=3)
+    assert params_of(one) != params_of(two)
+
+
+def test_threads_share_a_study() -> None:
+    study = study_of(sampler())
+    study.optimize(objective, n_trials=16, n_jobs=2)
+    assert len(study.trials) == 16
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    assert len({tuple(params.items()) for params in params_of(study)}) == 16
+
+
+WORKER = """
+import sys, time, optuna, boca
+from boca.integrations.optuna import BocaSampler
+
+def objective(trial):
+    a, n = trial.suggest_float("a", 0.0, 1.0), trial.suggest_int("n", 1, 9)
+    trial.set_user_attr("chosen", time.time())
+    time.sleep(0.1)
+    return (a - 0.3) ** 2 + 1.0 / n
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+made = BocaSampler({"n": boca.Int(1, 9)}, cost=lambda z: z["n"], seed=int(sys.argv[2]))
+study = optuna.load_study(study_name="s", storage=sys.argv[1], sampler=made)
+study.set_user_attr(sys.argv[2], "ready")
+while len(study.user_attrs) < 2:
+    time.sleep(0.02)
+study.optimize(objective, n_trials=6)
+"""
+
+
+def test_processes_share_a_study(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'optuna.db'}"
+    study = optuna.create_study(storage=url, study_name="s")
+    workers = [subprocess.Popen([sys.executable, "-c", WORKER, url, str(seed)]) for seed in (0, 1)]
+    assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
+    assert len(study.trials) == 12
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    points = [(trial.params["a"], trial.params["n"]) for trial in study.trials]
+    out_together = [
+        (points[one.number], points[other.number])
+        for one in study.trials
+        for other in study.trials
+        if one.number != other.number
+        and one.user_attrs["chosen"] <= other.user_attrs["chosen"] < one.datetime_complete.timestamp()
+    ]
+    assert out_together
+    assert all(here != there for here, there in out_together)
+
+
+def test_no_finished_trial_is_converted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted: list[int] = []
+    trial_of = optuna_bridge.Bridge.trial
+
+    def counting(self: Any, trial: Any) -> Any:
+        converted.extend([trial.number] if trial.state.is_finished() else [])
+        return trial_of(self, trial)
+
+    monkeypatch.setattr(optuna_bridge.Bridge, "trial", counting)
+    study = study_of(sampler(strategy=boca.RandomSearch(), space=SPACE))
+    study.optimize(objective, n_trials=30)
+    assert converted == list(range(29))
+
+
+def test_a_sampler_can_be_used_for_a_second_study_and_be_pickled() -> None:
+    made = sampler(cost=None, space=SPACE)
+    study_of(made).optimize(objective, n_trials=3)
+    first, second = study_of(pickle.loads(pickle.dumps(made))), study_of(made)
+    for study in (first, second):
+        study.optimize(objective, n_trials=2)
+    assert params_of(first)[0] == params_of(second)[0]
+    assert all(trial.user_attrs["boca:why"]["phase"] == "start" for trial in second.trials)
+
+
+# Cost -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cost_that_is_not_declared_is_measured() -> None:
+
+    def slow(trial: Any) -> float:
+        value = objective(trial)
+        time.sleep(0.002 * trial.params["epochs"])
+        return value
+
+    study = study_of(sampler(cost=None, space=SPACE))
+    study.optimize(slow, n_trials=4)
+    for trial in study.trials:
+        assert 0.002 * trial.params["epochs"] <= trial.user_attrs["boca:cost"] < trial.duration.total_seconds()
+
+
+def test_an_objective_may_say_what_it_cost() -> None:
+    def honest(trial: Any) -> float:
+        trial.set_user_attr("boca:cost", 123.0)
+        return objective(trial)
+
+    study = study_of(sampler(space=SPACE))
+    study.optimize(honest, n_trials=2)
+    assert [trial.user_attrs["boca:cost"] for trial in study.trials] == [123.0, 123.0]
+    assert from_optuna(study, PROBLEM)[0].cost == 123.0
+
+
+def test_the_reason_can_be_read_in_the_objective() -> None:
+    reasons = []
+
+    def curious(trial: Any) -> float:
+        value = objective(trial)
+        reasons.append(trial.user_attrs["boca:reason"])
+        return value
+
+    study = study_of(sampler(space=SPACE))
+    study.optimize(curious, n_trials=1)
+    assert reasons == [study.trials[0].user_attrs["boca:why"]["reason"]]
+    assert reasons[0].startswith("Start, query 1")
+
+
+# Spaces that change and bad input ---------------------------------------------------------------------------------
+
+
+def test_a_parameter_that_comes_later_is_drawn_at_random_with_a_warning() -> None:
+    def growing(trial: Any) -> float:
+        value = objective(trial)
+        return value + (trial.suggest_float("extra", 0.0, 1.0) if trial.number >= 3 else 0.0)
+
+    study = study_of(sampler())
+    with pytest.warns(SpaceChanged, match="'extra' is not in the space") as caught:
+        study.optimize(growing, n_trials=6)
+    assert len(caught) == 1  # once a name
+    assert len({trial.params["extra"] for trial in study.trials[3:]}) == 3
+
+
+def test_a_parameter_that_goes_leaves_the_model() -> None:
+    """After the space has shrunk, hyper-parameters of the larger one must not be used."""
+
+    def shrinking(trial: Any) -> float:
+        a = trial.suggest_float("a", 0.0, 1.0)
+        b = trial.suggest_float("b", 0.0, 1.0) if trial.number < 10 else 0.0
+        return (a - 0.3) ** 2 + b + 1.0 / trial.suggest_int("epochs", 5, 50)
+
+    study = study_of(sampler(cost=lambda z: z["epochs"] ** 3))
+    study.optimize(shrinking, n_trials=15)
+    claims = [trial.user_attrs["boca:why"]["claim"] for trial in study.trials]
+    assert set(claims[9]["params"]) == {"a", "b", "epochs"}
+    assert set(claims[11]["params"]) == {"a", "epochs"}
+    assert claims[9]["space"] != claims[11]["space"]
+    assert len(study.trials[14].user_attrs["boca:why"]["hyperparameters"]["h_x"]) == 1
+
+
+def test_a_range_that_changes_is_told() -> None:
+    def wandering(trial: Any) -> float:
+        return trial.suggest_float("a", trial.number, trial.number + 0.5) + trial.suggest_int("epochs", 5, 50)
+
+    study = study_of(sampler(space={"a": boca.Float(0.0, 1.0)}))
+    with (
+        pytest.warns(SpaceChanged, match="'a' changed its range"),
+        pytest.warns(SpaceChanged, match="Trial 1 lacks one of the parameters"),
+    ):
+        study.optimize(wandering, n_trials=4)
+    assert [math.floor(trial.params["a"]) for trial in study.trials] == [0, 1, 2, 3]
+
+
+def test_the_fidelity_must_be_suggested_as_it_was_declared() -> None:
+    study = study_of(sampler())
+    with pytest.raises(InvalidInput, match=r"the fidelity 'epochs' from .* must agree"):
+        study.optimize(lambda t: t.suggest_float("a", 0, 1) + t.suggest_int("epochs", 1, 100), n_trials=3)
+
+
+def test_an_objective_that_does_not_read_its_fidelity_is_told() -> None:
+    study = study_of(sampler())
+    with pytest.raises(InvalidInput, match=r"did not read the fidelity 'epochs'"):
+        study.optimize(lambda trial: trial.suggest_float("a", 0, 1), n_trials=3)
+
+
+def test_results_of_others_that_lack_a_fidelity_are_left_out_with_a_warning() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("a", 0.0, 1.0), n_trials=3)
+    study.sampler = sampler()
+    with pytest.warns(SpaceChanged, match="Trial 0 lacks one of the parameters"):
+        study.optimize(lambda t: t.suggest_float("a", 0.0, 1.0) + t.suggest_int("epochs", 5, 50), n_trials=2)
+
+
+def test_several_objectives_are_refused() -> None:
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler())
+    with pytest.raises(InvalidInput, match="2 objectives"):
+        study.optimize(lambda trial: (trial.suggest_float("a", 0, 1), 1.0), n_trials=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"fidelity": {"epochs": (5, 50)}}, "'epochs' must be boca.Float"),
+        ({"fidelity": ["epochs"]}, "fidelity must map names"),
+        ({"target": {"epoch": 50}}, "target may only name fidelities"),
+        ({"target": {"epochs": 51}}, "must lie in"),
+        ({"cost": 3.0}, "cost must be a function"),
+        ({"cost": lambda z: -1.0}, "positive finite number"),
+        ({"space": {"epochs": boca.Int(1, 3)}}, "not in both"),
+        ({"strategy": boca.Boca}, "must have a method suggest"),
+        ({"seed": -1}, "must be a non-negative integer"),
+        ({"fidelity": {"source": boca.Choice(["a", "b"])}}, "target"),
+        ({"fidelity": {"n": IntDistribution(3, 3)}}, "low < high"),
+        ({"fidelity": {"n": IntDistribution(5, 50, step=5)}, "target": {"n": 12}}, "whole steps of 5"),
+    ],
+)
+def test_bad_settings_are_refused_when_the_sampler_is_made(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        sampler(**settings)
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
+def test_options_that_no_study_can_store_are_refused_in_the_first_trial() -> None:
+    study = study_of(sampler())
+    with pytest.raises(InvalidInput, match="Choice options must be"):
+        study.optimize(lambda trial: len(trial.suggest_categorical("layers", [(8,), (8, 8)])), n_trials=1)

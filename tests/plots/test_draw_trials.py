@@ -1,0 +1,84 @@
+"""What is drawn of trials is what happened, in the user's units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boca import Float, Int, Space, plots
+from plots.hills import optimizer, turn
+
+
+@pytest.mark.parametrize("name", ["mixed", "minimized", "plain"])
+def test_progress_ends_at_the_best_and_at_all_that_was_spent(name, request):
+    opt = request.getfixturevalue(name)
+    ax = plots.progress(opt)
+    line, dots = ax.lines
+    assert line.get_ydata()[-1] == opt.best.value
+    assert line.get_xdata()[-1] == pytest.approx(opt.spent, rel=1e-12)
+    first = next(t for t in opt.history.complete if opt.problem.is_target(t.z))
+    assert line.get_ydata()[0] == first.value
+    assert dots.get_xdata()[0] == line.get_xdata()[0]
+    assert len(dots.get_ydata()) == sum(opt.problem.is_target(t.z) for t in opt.history.complete)
+    steps = np.diff(line.get_ydata()) * turn(opt)
+    assert np.all(steps >= 0)
+
+
+def test_progress_starts_at_what_the_first_target_trial_had_cost(mixed):
+    spent = 0.0
+    for trial in mixed.history.finished:
+        spent += 0.0 if trial.added else trial.cost
+        if trial.state == "complete" and mixed.problem.is_target(trial.z):
+            break
+    assert plots.progress(mixed).lines[0].get_xdata()[0] == pytest.approx(spent, rel=1e-12)
+
+
+def test_the_budget_is_named_as_it_is_counted(mixed, minimized):
+    assert plots.progress(mixed).get_xlabel() == "budget spent (cost units)"
+    assert plots.progress(minimized).get_xlabel() == "budget spent (seconds)"
+    assert "lower is better" in plots.progress(minimized).get_ylabel()
+
+
+def test_regret_is_the_distance_to_the_optimum(mixed, minimized):
+    ax = plots.regret(mixed, 2.0)
+    assert ax.lines[0].get_ydata()[-1] == pytest.approx(2.0 - mixed.best.value)
+    assert ax.get_yscale() == "log"
+    ax = plots.regret(minimized, -2.0)
+    assert ax.lines[0].get_ydata()[-1] == pytest.approx(minimized.best.value + 2.0)
+    beaten = plots.regret(mixed, mixed.best.value - 0.001)  # by noise, an optimum can be beaten
+    assert beaten.get_yscale() == "linear"
+
+
+def test_fidelities_are_those_of_the_trials_colored_by_cost(minimized):
+    ax = plots.fidelities(minimized)
+    points = np.vstack([c.get_offsets() for c in ax.collections])
+    costs = np.concatenate([c.get_array() for c in ax.collections if c.get_array() is not None])
+    assert {(int(n), int(z)) for n, z in points} == {
+        (t.number, ["sketch", "tunnel"].index(t.z["source"])) for t in minimized.history
+    }
+    assert sorted(costs) == pytest.approx(sorted(t.cost for t in minimized.history))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["sketch", "tunnel"]
+
+
+def test_one_fidelity_has_its_own_scale_and_several_have_lanes(mixed):
+    one = optimizer(Space(a=Float(0, 1)), Space(N=Int(1, 100, log=True)))
+    for _ in range(2):
+        one.tell(one.ask(), 1.0, seconds=1.0)
+    ax = plots.fidelities(one)
+    assert ax.get_yscale() == "log"
+    assert ax.get_ylabel() == "N"
+    lanes = plots.fidelities(mixed)
+    assert {text.get_text() for text in lanes.texts} == {"N", "T"}
+    labels = {label.get_text() for label in lanes.get_yticklabels()}
+    assert labels == {"100", "10000", "0.1", "1"}
+
+
+def test_parallel_coordinates_have_a_line_per_complete_trial(mixed):
+    ax = plots.parallel_coordinates(mixed)
+    below, at = (collection.get_paths() for collection in ax.collections)
+    assert len(below) + len(at) == len(mixed.history.complete)
+    assert len(at) == sum(mixed.problem.is_target(t.z) for t in mixed.history.complete)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["C", "depth", "kind", "N", "T", "value"]
+    best = max(at, key=lambda path: path.vertices[-1, 1])
+    unit = mixed.problem.space.to_unit([mixed.best.x])[0]
+    assert best.vertices[:3, 1] == pytest.approx(unit)
