@@ -59,7 +59,7 @@ def suggest(
 
 def budget(problem: boca.Problem, past: boca.History, capital: Any) -> dict[str, float]:
     """Return total, start, spent and reserved after this history, as today's accounts have them."""
-    given = boca.Optimizer(problem, budget=capital, strategy=boca.RandomSearch(), seed=0).capital
+    given = boca.Optimizer(problem, budget=capital, strategy=boca.RandomSearch(), seed=0).limit
     return asdict(Ledger(problem, past, given).budget)
 
 
