@@ -47,7 +47,8 @@ def checked(
         what = f"hyperparameters[{block.name!r}]"
         values = np.atleast_1d(given.get(block.name, [0.0] if block.is_strength else [])).tolist()
         if len(values) != block.size:
-            count = f"{block.size} length scales, one per parameter" if block.unit == "none" else "one number"
+            scales = "1 length scale" if block.size == 1 else f"{block.size} length scales, one per parameter"
+            count = scales if block.unit == "none" and not block.is_strength else "one number"
             raise InvalidInput(f"{what} must have {count}; got {values!r}.")
         numbers[block.name] = [finite_number(value, what) for value in values]
         lowest = min(numbers[block.name], default=1.0)
