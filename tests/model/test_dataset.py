@@ -8,7 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from boca.model.dataset import TrainingData
+import boca
+from boca.gp.fit import Standardization
+from boca.model.dataset import Dataset, TrainingData
+from boca.model.encoding import Encoding
 
 
 def plain(n, noise=None):
@@ -56,3 +59,72 @@ def test_taken_results_come_in_the_order_that_is_asked_for():
     data = plain(5, noise=np.arange(5.0)).select(np.array([3, 0]))
     np.testing.assert_array_equal(data.y, [3.0, 0.0])
     np.testing.assert_array_equal(data.noise, [3.0, 0.0])
+
+
+# From a history -------------------------------------------------------------------------------------------------------
+
+SPACE, FIDELITY = boca.Space(x=boca.Float(0.0, 10.0)), boca.Space(z=boca.Float(0.0, 2.0))
+
+
+def study(direction="maximize"):
+    """Return a study with three results, the second at the target, a failure, and two running trials."""
+    problem = boca.Problem(SPACE, FIDELITY, cost=lambda z: 1.0 + z["z"], direction=direction)
+    optimizer = boca.Optimizer(problem, budget=None, strategy=boca.RandomSearch(), seed=0)
+    for x, z, value in ((1.0, 0.5, 3.0), (4.0, 2.0, -2.0), (9.0, 1.0, 7.0)):
+        optimizer.add({"x": x}, {"z": z}, value)
+    for x, z in ((2.0, 2.0), (3.0, 2.0), (5.0, 0.0)):
+        optimizer.enqueue({"x": x}, {"z": z})
+    optimizer.fail(optimizer.ask(), "lost")
+    optimizer.ask(2)
+    return optimizer
+
+
+@pytest.mark.parametrize(("direction", "scores"), [("maximize", [3, -2, 7, -2]), ("minimize", [-3, 2, -7, -7])])
+def test_scores_are_to_be_maximized_and_a_failure_has_the_worst(direction, scores):
+    optimizer = study(direction)
+    dataset = Dataset.from_history(optimizer.problem, optimizer.history)
+    np.testing.assert_array_equal(dataset.scores, scores)
+    np.testing.assert_allclose(dataset.U[:, 0], [0.1, 0.4, 0.9, 0.2], rtol=1e-15)
+    np.testing.assert_allclose(dataset.Z[:, 0], [0.25, 1.0, 0.5, 1.0], rtol=1e-15)
+    np.testing.assert_allclose(np.hstack(dataset.running), [[0.3, 1.0], [0.5, 0.0]], rtol=1e-15)
+    assert dataset.variances is None
+    assert dataset.results == 4
+
+
+def test_results_are_in_the_order_in_which_they_were_told():
+    optimizer = study()
+    first, second = optimizer.running
+    optimizer.tell(second, 11.0)
+    optimizer.tell(first, 12.0)
+    dataset = Dataset.from_history(optimizer.problem, optimizer.history)
+    np.testing.assert_array_equal(dataset.scores[-2:], [11.0, 12.0])
+    np.testing.assert_allclose(dataset.U[-2:, 0], [0.5, 0.3], rtol=1e-15)
+
+
+def test_one_told_variance_gives_the_others_none_of_their_own():
+    optimizer = study()
+    optimizer.tell(optimizer.running[0], 1.0, noise=0.25)
+    dataset = Dataset.from_history(optimizer.problem, optimizer.history)
+    np.testing.assert_array_equal(dataset.variances, [0.0, 0.0, 0.0, 0.0, 0.25])
+    data = dataset.encoded(Encoding(optimizer.problem, "se"), Standardization(1.0, 2.0))
+    np.testing.assert_allclose(data.noise, [0.0, 0.0, 0.0, 0.0, 0.0625])
+    np.testing.assert_allclose(data.y, (dataset.scores - 1.0) / 2.0)
+
+
+def test_data_at_the_target_are_those_and_what_runs_there():
+    optimizer = study()
+    dataset = Dataset.from_history(optimizer.problem, optimizer.history)
+    data = dataset.encoded(Encoding(optimizer.problem, "se"), Standardization(0.0, 1.0))
+    np.testing.assert_array_equal(data.is_target, [False, True, False, True])
+    here = data.at_target()
+    np.testing.assert_array_equal(here.y, [-2.0, -2.0])
+    np.testing.assert_allclose(here.pending, [[0.3, 1.0]], rtol=1e-15)
+
+
+def test_iterations_are_the_trials_that_a_model_chose():
+    optimizer = boca.Optimizer(study().problem, budget=None, strategy=boca.Boca(), seed=0)
+    for k in range(5):
+        optimizer.add({"x": 2.0 * k}, None, math.sin(k))
+    assert Dataset.from_history(optimizer.problem, optimizer.history).iterations == 0
+    assert optimizer.ask().phase == "model"
+    assert Dataset.from_history(optimizer.problem, optimizer.history).iterations == 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -82,20 +83,20 @@ def bounded(request):
 
 
 class Watched:
-    """A promise that counts the rows that it was asked to value."""
+    """A objective that counts the rows that it was asked to value."""
 
-    def __init__(self, promise):
-        self.promise, self.valued = promise, 0
+    def __init__(self, objective):
+        self.objective, self.valued = objective, 0
 
     def value(self, U):
         self.valued += len(U)
-        return self.promise.value(U)
+        return self.objective.value(U)
 
     def bound(self, U):
-        return self.promise.bound(U)
+        return self.objective.bound(U)
 
     def value_and_gradient(self, U):
-        return self.promise.value_and_gradient(U)
+        return self.objective.value_and_gradient(U)
 
 
 # Bounds ---------------------------------------------------------------------------------------------------------------
@@ -105,8 +106,8 @@ class Watched:
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("out", [0, 5])
 def test_a_bound_is_never_below_the_value(name, formula, out, bounded):
-    promise, U = BoundAcquisition(model(name, out=out), FORMULAS[formula]), candidates(name)
-    value, bound = promise.value(U), promise.bound(U)
+    objective, U = BoundAcquisition(model(name, out=out), FORMULAS[formula]), candidates(name)
+    value, bound = objective.value(U), objective.bound(U)
     slack = 1e-9 * (1.0 + np.abs(value))
     assert np.all(bound >= value - slack)
     if formula == "mean":
@@ -119,17 +120,17 @@ def test_a_bound_is_never_below_the_value(name, formula, out, bounded):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_bound_given_draws_is_never_below_the_value(name):
     fitted = model(name, eta2=0.1)
-    promise, U = _improvement_over_draws(fitted, fitted.queried, np.random.default_rng(0)), candidates(name)
-    value, bound = promise.value(U), promise.bound(U)
+    objective, U = _improvement_over_draws(fitted, fitted.queried, np.random.default_rng(0)), candidates(name)
+    value, bound = objective.value(U), objective.bound(U)
     assert np.all(bound >= value - 1e-9 * (1.0 + np.abs(value)))
     assert np.mean(bound > value + 1e-3) > 0.5
-    best, values = _screened(promise, U)
+    best, values = _screened(objective, U)
     np.testing.assert_array_equal(best[:STARTS_PER_GROUP], U[np.argsort(-value, kind="stable")[:STARTS_PER_GROUP]])
     np.testing.assert_allclose(values[:STARTS_PER_GROUP], np.sort(value)[::-1][:STARTS_PER_GROUP], rtol=1e-9)
 
 
 def test_the_formulas_rise_with_the_mean_and_the_deviation():
-    """So what is too large of either gives a bound; this must hold for every formula that a promise is made of."""
+    """So what is too large of either gives a bound; this must hold for every formula of the module."""
     mu = np.repeat(np.linspace(5.0, 13.0, 40), 50)
     sigma = np.tile(np.geomspace(1e-6, 3.0, 50), 40)
     for formula in FORMULAS.values():
@@ -137,6 +138,68 @@ def test_the_formulas_rise_with_the_mean_and_the_deviation():
         for axis, slope in enumerate((by_mu, by_sigma)):
             assert np.all(np.diff(value.reshape(40, 50), axis=axis) >= -1e-11)
             assert np.all(np.asarray(slope) >= 0.0)
+
+
+def test_every_acquisition_that_declares_that_it_rises_is_tested():
+    declared = [kind for kind in vars(acquisition).values() if getattr(kind, "rises", None) is True]
+    assert {type(formula) for formula in FORMULAS.values()} | {acquisition.LogNoisyEI} == set(declared)
+
+
+# A formula that falls -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LowerConfidenceBound:
+    """mu - 2 sigma, which falls as the deviation grows."""
+
+    rises: ClassVar[bool] = False
+
+    def __call__(self, mu, sigma):
+        return mu - 2.0 * sigma, 1.0, -2.0
+
+
+@dataclass(frozen=True)
+class Misdeclared(LowerConfidenceBound):
+    """The same, with the wrong declaration."""
+
+    rises: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize("leading", [16, LEADING_RESULTS])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_of_a_formula_that_falls_nothing_is_bounded_and_the_best_candidate_survives(name, leading, monkeypatch):
+    monkeypatch.setattr("boca.model.posterior.LEADING_RESULTS", leading)
+    fitted, U = model(name, 300), candidates(name)
+    assert leading_count(fitted.target_slice) == leading  # screening is on
+    objective = Watched(BoundAcquisition(fitted, LowerConfidenceBound()))
+    assert objective.bound(U) is None
+    points, values = _screened(objective, U)
+    assert objective.valued == len(points) == len(U)
+    value = objective.value(U)
+    np.testing.assert_array_equal(points[0], U[np.argmax(value)])
+    assert values[0] == np.max(value)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_maximizer_of_a_formula_that_falls_is_no_worse_than_any_candidate(name):
+    fitted, space = model(name, 300), PROBLEMS[name].space
+    objective = BoundAcquisition(fitted, LowerConfidenceBound())
+    found = sobol(objective, space, np.random.default_rng(3), fitted.anchors())
+    some = np.vstack([candidates(name), fitted.queried])
+    assert objective.value(found[:1])[0] >= np.max(objective.value(some)) - 1e-9
+
+
+@pytest.mark.usefixtures("few_leading")
+@pytest.mark.parametrize("name", ["floats", "every kind"])
+def test_a_formula_that_falls_but_says_it_rises_loses_its_best_candidates(name):
+    """A negative control: what the declaration prevents."""
+    fitted, U = model(name, 300), candidates(name)
+    objective = BoundAcquisition(fitted, Misdeclared())
+    value, bound = objective.value(U), objective.bound(U)
+    assert np.mean(value > bound + 1e-6) > 0.9
+    points, _ = _screened(objective, U)
+    best = U[np.argsort(-value, kind="stable")[:STARTS_PER_GROUP]]
+    assert not np.array_equal(points[:STARTS_PER_GROUP], best)
 
 
 @pytest.mark.usefixtures("few_leading")
@@ -152,8 +215,8 @@ def test_the_results_tied_to_the_target_lead():
 @pytest.mark.usefixtures("few_leading")
 def test_with_few_results_nothing_is_bounded():
     for n, is_bounded in ((10, False), (32, False), (33, True)):
-        promise = BoundAcquisition(model("floats", n), FORMULAS["ucb"])
-        assert (promise.bound(candidates("floats", 5)) is not None) == is_bounded
+        objective = BoundAcquisition(model("floats", n), FORMULAS["ucb"])
+        assert (objective.bound(candidates("floats", 5)) is not None) == is_bounded
 
 
 def test_the_number_of_leading_results_is_what_the_library_says():
@@ -179,9 +242,9 @@ def test_the_best_are_those_of_ranking_everything(name, formula, out):
         U = candidates(name, seed=seed)
         watched = Watched(BoundAcquisition(fitted, FORMULAS[formula]))
         points, values = _screened(watched, U)
-        _, all_values = _ranked(watched.promise, U)
+        _, all_values = _ranked(watched.objective, U)
         np.testing.assert_allclose(values[:STARTS_PER_GROUP], all_values[:STARTS_PER_GROUP], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(watched.promise.value(points), values, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(watched.objective.value(points), values, rtol=1e-9, atol=1e-12)
         assert np.all(np.diff(values) <= 0.0)
         assert len(points) == len(values) == watched.valued
         if formula == "mean":
@@ -201,13 +264,15 @@ def test_a_bound_that_is_too_low_would_be_seen():
 
     class TooLow(Watched):
         def bound(self, U):
-            mean, variance = self.promise.model.target_slice.upper_bounds(self.promise.model.encoding.x_features(U), 16)
+            mean, variance = self.objective.model.target_slice.upper_bounds(
+                self.objective.model.encoding.x_features(U), 16
+            )
             return mean - np.sqrt(variance)
 
-    promise = BoundAcquisition(model("floats"), FORMULAS["ucb"])
+    objective = BoundAcquisition(model("floats"), FORMULAS["ucb"])
     U = candidates("floats")
-    _, values = _screened(TooLow(promise), U)
-    assert not np.allclose(values[:STARTS_PER_GROUP], _ranked(promise, U)[1][:STARTS_PER_GROUP])
+    _, values = _screened(TooLow(objective), U)
+    assert not np.allclose(values[:STARTS_PER_GROUP], _ranked(objective, U)[1][:STARTS_PER_GROUP])
 
 
 class Toy:
@@ -353,13 +418,13 @@ def unbounded(monkeypatch):
 @pytest.mark.parametrize("leading", [16, LEADING_RESULTS])
 def test_the_maximizer_finds_the_same_with_and_without_bounds(name, formula, leading, unbounded):
     space, fitted = PROBLEMS[name].space, model(name)
-    promise = BoundAcquisition(fitted, FORMULAS[formula])
-    plain = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
+    objective = BoundAcquisition(fitted, FORMULAS[formula])
+    plain = sobol(objective, space, np.random.default_rng(3), fitted.anchors())
     unbounded.undo()
     unbounded.setattr("boca.model.posterior.LEADING_RESULTS", leading)
     assert leading_count(fitted.target_slice) == min(leading, 80)
-    bounded = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
-    np.testing.assert_allclose(promise.value(bounded[:1]), promise.value(plain[:1]), rtol=1e-6, atol=1e-6)
+    bounded = sobol(objective, space, np.random.default_rng(3), fitted.anchors())
+    np.testing.assert_allclose(objective.value(bounded[:1]), objective.value(plain[:1]), rtol=1e-6, atol=1e-6)
     assert len(bounded) <= len(plain)
     assert len(bounded) >= 2 * STARTS
     np.testing.assert_array_equal(space.snap(bounded), bounded)
