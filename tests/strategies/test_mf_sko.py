@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import norm
 
 import boca
 from boca.accounting.cost import costs
@@ -22,267 +22,27 @@ from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import History, Trial
 from boca.gp import fit as gp_fit
-from boca.gp.fit import JITTER, Standardization
-from boca.gp.kernels import BLOCK_ROWS
-from boca.gp.model import GP
-from boca.model.dataset import Dataset, TrainingData
-from boca.model.encoding import Encoding
+from boca.gp.fit import Standardization
+from boca.model.dataset import Dataset
 from boca.model.surrogate import Surrogate
 from boca.search.maximizer import MAXIMIZERS
 from boca.strategies.ladder import ladder, on_levels
 from boca.strategies.mf_sko import ImprovementPerCost
-from boca.strategies.mf_sko_model import JointPosterior, autoregressive, log_likelihood, unpack
-
-NUMBERS = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(-2.0, 2.0))
-MIXED = boca.Space(kind=boca.Choice(["u", "v", "w"]), b=boca.Float(-2.0, 2.0), n=boca.Int(0, 5))
-SPACES = {"numbers": NUMBERS, "mixed": MIXED}
-EVERY_SPACE = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-EVERY_M = pytest.mark.parametrize("M", [1, 2, 3])
-
-
-# The oracle ---------------------------------------------------------------------------------------------------------
-
-
-class Dense:
-    """A sum of terms B_t[a, b] exp(-|x - x'|_t^2 / 2), conditioned on results and on what is out."""
-
-    def __init__(self, space, B, h, eta2, m, points, y, noise=None):
-        self.space, self.B, self.h, self.m = space, np.array(B), np.array(h), m
-        self.points = points  # (x, level), those without a y last
-        n = len(y)
-        K = self.k(points, points) + eta2 * np.eye(len(points))
-        K[:n, :n] += np.diag(np.zeros(n) if noise is None else noise)
-        self.n, self.K, self.y = n, K, np.array(y)
-
-    def k(self, a, b):
-        i, j = np.array([m for _, m in a], dtype=int), np.array([m for _, m in b], dtype=int)
-        total = np.zeros((len(a), len(b)))
-        for B, h in zip(self.B, self.h, strict=True):
-            s = np.zeros((len(a), len(b)))
-            for width, (name, parameter) in zip(h, self.space.items(), strict=True):
-                if isinstance(parameter, boca.Choice):
-                    s += np.array([[x[name] != y[name] for y, _ in b] for x, _ in a]) / width**2
-                else:
-                    u, v = (np.array([x[name] for x, _ in points], dtype=float) for points in (a, b))
-                    s += ((u[:, None] - v[None, :]) / (parameter.high - parameter.low) / width) ** 2
-            total += B[np.ix_(i, j)] * np.exp(-0.5 * s)
-        return total
-
-    def means(self, a):
-        told = self.points[: self.n]
-        return self.m + self.k(a, told) @ np.linalg.solve(self.K[: self.n, : self.n], self.y - self.m)
-
-    def covariance(self, a):
-        cross = self.k(self.points, a)
-        return self.k(a, a) - cross.T @ np.linalg.solve(self.K, cross)
-
-    def of_levels(self, x):
-        """Return the mean at the target, and the covariance matrix of all levels, at one x."""
-        a = [(x, m) for m in range(self.B.shape[1])]
-        return float(self.means(a[-1:])[0]), self.covariance(a)
-
-
-def by_hand(kappa):
-    """f_a = f_0 + delta_1 + ... + delta_a: two levels share the terms that both reach."""
-    M = len(kappa)
-    return [[[kappa[t] if t <= min(a, b) else 0.0 for b in range(M)] for a in range(M)] for t in range(M)]
-
-
-Setting = namedtuple("Setting", "space M theta kappa h eta2 xs level y noise pending pending_level")
-
-
-def setting(space, M, *, n=14, noisy=True, out=2):
-    """Return hyperparameters and results at all levels, drawn anyhow."""
-    rng = np.random.default_rng([M, len(space)])
-    d = len(space)
-    kappa, h, eta2 = np.array([1.7, 0.4, 0.15])[:M], rng.uniform(0.3, 1.2, (M, d)), 0.03
-    theta = np.log(np.concatenate([kappa, h.ravel(), [eta2]]))
-    xs = [space.from_unit(u) for u in space.snap(rng.random((n + out, d)))]
-    level = np.concatenate([np.arange(n) % M, rng.integers(M, size=out)])
-    noise = rng.random(n) if noisy else None
-    y = rng.standard_normal(n)
-    return Setting(space, M, theta, kappa, h, eta2 + JITTER * kappa.sum(), xs[:n], level, y, noise, xs[n:], level[n:])
-
-
-def encoding_of(space):
-    return Encoding(boca.Problem(space), "se")
-
-
-def data_of(s):
-    encoding = encoding_of(s.space)
-    features = [encoding.x_features(s.space.to_unit(xs)) for xs in (s.xs, s.pending)]
-    return training_data(s.space.to_unit(s.xs), features[0], s.y, s.noise, features[1])
-
-
-def training_data(U, X, y, noise, pending):
-    """Return data of which nothing says whether it is at the target: a joint model has levels instead."""
-    return TrainingData(U, X, y, noise, np.ones(len(y), dtype=bool), pending, np.ones(len(pending), dtype=bool))
-
-
-def dense_of(s, *, m=0.0):
-    points = list(zip([*s.xs, *s.pending], s.level, strict=True))
-    return Dense(s.space, by_hand(s.kappa), s.h, s.eta2, m, points, s.y, s.noise)
-
-
-def posterior_of(s, *, m=0.0, pending=True):
-    data, level = data_of(s), s.level
-    if not pending:
-        data, level = replace(data, pending=data.pending[:0]), level[: len(s.y)]
-    encoding = encoding_of(s.space)
-    return JointPosterior.build(
-        encoding.problem,
-        encoding,
-        Standardization(0.0, 1.0),
-        data,
-        level,
-        autoregressive(s.kappa),
-        s.h,
-        s.eta2,
-        m,
-        None,
-    )
-
-
-def likelihood(s, theta):
-    return log_likelihood(theta, encoding_of(s.space), data_of(s), s.level[: len(s.y)], s.M)
-
-
-def somewhere(space, count, seed=9):
-    """Return unit coordinates of points that exist."""
-    return space.snap(np.random.default_rng(seed).random((count, len(space))))
-
-
-# Likelihood ---------------------------------------------------------------------------------------------------------
-
-
-def test_theta_holds_logarithms_and_a_constant_jitter_joins_the_noise():
-    kappa, h, eta2 = unpack(np.log([2.0, 0.5, 0.1, 0.2, 0.3, 0.4, 0.01]), 2)
-    np.testing.assert_allclose(kappa, [2.0, 0.5])
-    np.testing.assert_allclose(h, [[0.1, 0.2], [0.3, 0.4]])
-    assert eta2 == pytest.approx(0.01 + 2.5 * JITTER, rel=1e-14)
-
-
-@EVERY_M
-def test_levels_share_the_terms_that_both_reach(M):
-    kappa = np.array([1.7, 0.4, 0.15])[:M]
-    np.testing.assert_array_equal(autoregressive(kappa), by_hand(kappa))
-
-
-@EVERY_SPACE
-@EVERY_M
-@pytest.mark.parametrize("noisy", [False, True], ids=["plain", "noisy"])
-def test_the_likelihood_is_the_normal_density_of_the_results(space, M, noisy):
-    s = setting(space, M, noisy=noisy)
-    n = len(s.y)
-    expected = multivariate_normal(np.zeros(n), dense_of(s).K[:n, :n]).logpdf(s.y)
-    assert likelihood(s, s.theta)[0] == pytest.approx(expected, rel=1e-10)
-
-
-@EVERY_SPACE
-@EVERY_M
-@pytest.mark.parametrize("noisy", [False, True], ids=["plain", "noisy"])
-def test_the_gradient_is_the_finite_difference_of_the_likelihood(space, M, noisy):
-    s = setting(space, M, noisy=noisy)
-    _, gradient = likelihood(s, s.theta)
-    step = 1e-5
-    moves = step * np.eye(len(s.theta))
-    slope = [(likelihood(s, s.theta + e)[0] - likelihood(s, s.theta - e)[0]) / (2.0 * step) for e in moves]
-    np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-7)
-    assert np.all(np.abs(gradient) > 1e-4)  # no entry is forgotten
-
-
-@EVERY_SPACE
-def test_the_likelihood_of_one_level_is_that_of_an_ordinary_process(space):
-    s = setting(space, 1)
-    encoding, data = encoding_of(space), data_of(s)
-    value, gradient = gp_fit.log_likelihood(s.theta, encoding.kernel, data.X, s.y, s.noise, mean=0.0)
-    ours = likelihood(s, s.theta)
-    assert ours[0] == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(ours[1], gradient, rtol=1e-9, atol=1e-11)
-
-
-@EVERY_SPACE
-def test_without_results_at_it_a_level_leaves_the_likelihood_alone(space):
-    """The terms that nothing reaches have no gradient but that of the jitter."""
-    s = setting(space, 3)
-    s = s._replace(level=np.zeros_like(s.level))
-    d = len(space)
-    _, gradient = likelihood(s, s.theta)
-    np.testing.assert_allclose(gradient[1:3], 0.0, atol=1e-6)
-    np.testing.assert_array_equal(gradient[3 + d : 3 + 3 * d], 0.0)
-
-
-# Posterior ----------------------------------------------------------------------------------------------------------
-
-
-@EVERY_SPACE
-@EVERY_M
-@pytest.mark.parametrize("noisy", [False, True], ids=["plain", "noisy"])
-def test_the_joint_posterior_is_that_of_dense_algebra_with_points_out(space, M, noisy):
-    s = setting(space, M, noisy=noisy)
-    posterior, dense = posterior_of(s, m=0.3), dense_of(s, m=0.3)
-    U = np.vstack([somewhere(space, 6), space.to_unit([s.xs[0], s.pending[0]])])
-    mu, variance, covariance = posterior.joint(U)
-    assert variance.shape == covariance.shape == (M, len(U))
-    for i, u in enumerate(U):
-        expected_mu, C = dense.of_levels(space.from_unit(u))
-        assert mu[i] == pytest.approx(expected_mu, rel=1e-9, abs=1e-10)
-        np.testing.assert_allclose(variance[:, i], np.diagonal(C), rtol=1e-8)
-        np.testing.assert_allclose(covariance[:, i], C[:, -1], rtol=1e-8, atol=1e-11)
-
-
-@EVERY_SPACE
-@EVERY_M
-def test_more_points_than_a_block_have_the_posterior_of_each_alone(space, M):
-    posterior = posterior_of(setting(space, M), m=-0.2)
-    U = somewhere(space, BLOCK_ROWS + 3)
-    mu, variance, covariance = posterior.joint(U)
-    for i in (0, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 2):
-        alone = posterior.joint(U[i : i + 1])
-        assert mu[i] == pytest.approx(alone[0][0], rel=1e-10, abs=1e-12)
-        np.testing.assert_allclose(variance[:, i], alone[1][:, 0], rtol=1e-10)
-        np.testing.assert_allclose(covariance[:, i], alone[2][:, 0], rtol=1e-10, atol=1e-13)
-
-
-@EVERY_SPACE
-@EVERY_M
-def test_what_is_out_takes_variance_away_and_leaves_every_mean(space, M):
-    s = setting(space, M)
-    U = np.vstack([somewhere(space, 6), space.to_unit(s.pending)])
-    (before, wide, _), (after, narrow, _) = (posterior_of(s, pending=pending).joint(U) for pending in (False, True))
-    np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-14)
-    assert np.all(narrow < wide + 1e-12)
-    for i, m in enumerate(s.pending_level):  # at the point and the level that are out
-        assert narrow[m, 6 + i] <= 1.0 / (1.0 / s.eta2 + 1.0 / wide[m, 6 + i]) * (1.0 + 1e-9)
-
-
-@EVERY_SPACE
-def test_with_one_level_the_model_is_an_ordinary_process(space):
-    s = setting(space, 1)
-    encoding, data = encoding_of(space), data_of(s)
-    gp = GP.build(
-        encoding.kernel, data.X, s.y, kappa0=s.kappa[0], h=s.h[0], eta2=s.eta2, m=0.3, noise=s.noise
-    ).fantasize(data.pending)
-    U = somewhere(space, 8)
-    mean, variance = gp.posterior(encoding.x_features(U))
-    mu, own, shared = posterior_of(s, m=0.3).joint(U)
-    np.testing.assert_allclose(mu, mean, rtol=1e-10)
-    np.testing.assert_allclose(own[0], variance, rtol=1e-9)
-    np.testing.assert_array_equal(own, shared)
-    mu, sigma = posterior_of(s, m=0.3).moments(U)
-    np.testing.assert_allclose(sigma, np.sqrt(variance), rtol=1e-9)
-
-
-def test_with_tiny_differences_all_levels_are_one_function():
-    """A result at any level is then as good as one at the target."""
-    s = setting(NUMBERS, 3)
-    kappa = np.array([1.7, 1e-12, 1e-12])
-    U = somewhere(NUMBERS, 5)
-    apart = posterior_of(s._replace(kappa=kappa)).joint(U)
-    pooled = posterior_of(s._replace(kappa=kappa, level=np.full_like(s.level, 2))).joint(U)
-    np.testing.assert_allclose(apart[0], pooled[0], rtol=1e-6)
-    np.testing.assert_allclose(apart[1], np.tile(pooled[1][2], (3, 1)), rtol=1e-6)
-
+from boca.strategies.mf_sko_model import JointPosterior, log_likelihood
+from support.levels import (
+    EVERY_M,
+    EVERY_SPACE,
+    NUMBERS,
+    Dense,
+    by_hand,
+    data_of,
+    dense_of,
+    encoding_of,
+    posterior_of,
+    setting,
+    somewhere,
+    training_data,
+)
 
 # A process that is known --------------------------------------------------------------------------------------------
 
@@ -427,15 +187,6 @@ def test_a_level_that_has_nothing_in_common_with_the_target_is_not_asked():
         U = somewhere(NUMBERS, 6)
         assert np.all(np.isfinite(objective.value(U)))
         assert {objective.level(u) for u in U} == {1}
-
-
-def test_a_result_with_endless_noise_leaves_the_others_what_they_say_also_where_they_need_a_jitter():
-    s = setting(NUMBERS, 2, n=12, noisy=False, out=0)._replace(eta2=0.0)
-    noise = np.zeros(12)
-    noise[11] = 1e12
-    s = s._replace(xs=[*s.xs[:4], *s.xs[:4], *s.xs[:4]], y=np.tile(s.y[:4], 3), noise=noise)
-    posterior = posterior_of(s)
-    assert 0.0 < posterior.eta2 <= 1e-6 * float(s.kappa.sum())
 
 
 @EVERY_SPACE
