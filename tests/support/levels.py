@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import replace
 
 import numpy as np
@@ -14,17 +15,9 @@ from boca.model.encoding import Encoding
 from boca.strategies.mf_sko_model import JointPosterior, autoregressive, log_likelihood
 
 NUMBERS = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(-2.0, 2.0))
-
-
 MIXED = boca.Space(kind=boca.Choice(["u", "v", "w"]), b=boca.Float(-2.0, 2.0), n=boca.Int(0, 5))
-
-
 SPACES = {"numbers": NUMBERS, "mixed": MIXED}
-
-
 EVERY_SPACE = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-
-
 EVERY_M = pytest.mark.parametrize("M", [1, 2, 3])
 
 
