@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import qmc
+from scipy.stats import kstest, qmc
 
 import boca
 from boca.accounting.cost import costs
@@ -75,7 +75,7 @@ def test_a_list_of_fidelities_is_drawn_from():
     assert members[1] in drawn
 
 
-def test_cheap_fidelities_are_squares_and_the_second_half_is_the_best_of_them_at_the_target():
+def test_the_second_half_of_a_cheap_start_is_the_best_of_them_at_the_target():
     optimizer = study()
     found = grown(optimizer, 60.0, fidelities="cheap")
     spent = np.cumsum([PROBLEM.cost(z) for _, z in found])
@@ -84,10 +84,15 @@ def test_cheap_fidelities_are_squares_and_the_second_half_is_the_best_of_them_at
     assert [z for _, z in found[first : first + len(again)]] == [PROBLEM.target] * len(again)
     assert spent[first - 1] <= 3.0 < spent[first - 1] + 1.0  # half of the budget of the start
     assert spent[first + len(again) - 1] + PROBLEM.target_cost > 6.0  # one more would exceed it
-    assert np.median([z["z"] for _, z in found[:first]]) < 0.25
     best = sorted((x for x, _ in found[:first]), key=lambda x: -sum(x.values()))
     assert again == best[: len(again)]
     assert len(again) >= 2
+
+
+def test_cheap_fidelities_are_squares_of_uniform_numbers_below_the_target():
+    drawn = np.array([start(study(), seed=[7, k], fidelities="cheap").z["z"] for k in range(300)])
+    assert kstest(np.sqrt(drawn / 0.8), "uniform").pvalue > 0.01
+    assert kstest(drawn / 0.8, "uniform").pvalue < 1e-6  # a negative control
 
 
 def test_sobol_points_are_those_of_one_scrambled_sequence():
