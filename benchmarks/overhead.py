@@ -185,7 +185,7 @@ def likelihood_and_floor(case: Case) -> tuple[float, float]:
     """Time one likelihood with its gradient, and the factor and inverse without which there is none."""
     X, y = case.arrays
     encoding = Encoding(case.benchmark.problem, "matern52")
-    standard = gp_fit.standardise(y)
+    standard = gp_fit.standardize(y)
     theta = np.array(case.fit(min(case.n, 200))["theta"])
     kappa0, h, diagonal = gp_fit.unpack(theta, encoding.kernel)
     K = covariance(encoding.kernel, kappa0, h, X, np.full(case.n, diagonal))

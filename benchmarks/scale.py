@@ -101,8 +101,8 @@ def about() -> str:
     """Return what the numbers depend on."""
     return (
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, one thread, "
-        f"load {os.getloadavg()[0]:.1f} at the start. Exact up to {posterior.EXACT:,} results, then through "
-        f"{posterior.ACTIVE}; hyper-parameters from {surrogate.FITTED}.\n"
+        f"load {os.getloadavg()[0]:.1f} at the start. Exact up to {posterior.EXACT_UP_TO:,} results, then through "
+        f"{posterior.ACTIVE_RESULTS}; hyper-parameters from {surrogate.FITTED_RESULTS}.\n"
     )
 
 
@@ -201,11 +201,11 @@ def cost_table(rows: Sequence[dict[str, float]]) -> str:
 
 def segments() -> dict[str, tuple[float, float]]:
     """Return the sizes between which the way to a suggestion does not change."""
-    fitted, exact = surrogate.FITTED, posterior.EXACT
+    fitted, exact = surrogate.FITTED_RESULTS, posterior.EXACT_UP_TO
     return {
         f"to {fitted:,}, all exact": (0, fitted),
         f"{fitted:,} to {exact:,}, hyper-parameters from {fitted:,}": (fitted, exact),
-        f"beyond {exact:,}, through {posterior.ACTIVE:,}": (exact + 1, math.inf),
+        f"beyond {exact:,}, through {posterior.ACTIVE_RESULTS:,}": (exact + 1, math.inf),
     }
 
 
@@ -255,8 +255,8 @@ def draw(rows: Sequence[dict[str, float]], path: Path) -> None:
         panel.grid(True, which="major", color="0.9", linewidth=0.6)
         bottom = panel.get_ylim()[0]
         borders = {
-            surrogate.FITTED: f"hyper-\nparameters\nfrom {surrogate.FITTED:,}",
-            posterior.EXACT: f"results\nthrough {posterior.ACTIVE:,}",
+            surrogate.FITTED_RESULTS: f"hyper-\nparameters\nfrom {surrogate.FITTED_RESULTS:,}",
+            posterior.EXACT_UP_TO: f"results\nthrough {posterior.ACTIVE_RESULTS:,}",
         }
         for border, words in borders.items():
             if min(n) < border < max(n):
@@ -347,7 +347,7 @@ def watched() -> Iterator[Stopwatch]:
     watch = Stopwatch()
     noted = (
         (linalg.Factor, "whiten", "whiten", lambda factor, B: B.shape),
-        (linalg.Factor, "unwhiten", "whiten", lambda factor, B: B.shape),
+        (linalg.Factor, "solve_transposed", "whiten", lambda factor, B: B.shape),
         (linalg.Factor, "inverse", "inverse", lambda factor: (len(factor.L),)),
         (linalg, "factor", "factor", lambda K, level=None: (len(K),)),
         (linalg, "_inverse", "invert", lambda L: (len(L),)),
@@ -516,8 +516,8 @@ class Hard(Case):
 
 def continued(case: Case, n: int, asks: int, *, exact: int) -> dict[str, float]:
     """Return the regrets after some suggestions on top of n results, with exact inference up to so many."""
-    usual = posterior.EXACT
-    posterior.EXACT = exact
+    usual = posterior.EXACT_UP_TO
+    posterior.EXACT_UP_TO = exact
     try:
         bench, rng = case.benchmark, np.random.default_rng([case.n, 1])
         optimizer = study(case, n)
@@ -525,7 +525,7 @@ def continued(case: Case, n: int, asks: int, *, exact: int) -> dict[str, float]:
         new = [t for t in optimizer.history if t.number >= n]
         recommendation = optimizer.recommend()
     finally:
-        posterior.EXACT = usual
+        posterior.EXACT_UP_TO = usual
     assert recommendation is not None
     at_target = [t for t in optimizer.history if bench.problem.is_target(t.z)]
     return {
@@ -542,8 +542,8 @@ def run_regret(options: argparse.Namespace) -> None:
     print(about())
     sides = {
         f"exact, n = {options.results:,}": (options.results, NEVER),
-        f"approximate, n = {options.results:,}": (options.results, posterior.EXACT),
-        f"approximate, n = {options.many:,}": (options.many, posterior.EXACT),
+        f"approximate, n = {options.results:,}": (options.results, posterior.EXACT_UP_TO),
+        f"approximate, n = {options.many:,}": (options.many, posterior.EXACT_UP_TO),
     }
     found: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
     for seed in range(options.seeds):

@@ -12,6 +12,7 @@ import pytest
 
 import boca
 from boca import History, render
+from boca.domain.words import expected
 from support.trials import made as trial_of
 
 EVIL = "<script>alert('x')</script>&\"'"
@@ -118,7 +119,7 @@ def test_a_result_shows_what_was_found_and_folds_its_trials():
     rows = {row[0]: row[1] for row in page.rows if len(row) == 2}
     assert float(rows["best at the target"]) == pytest.approx(result.value, rel=1e-5)
     advised = result.recommendation
-    assert render.expected(advised.mean, advised.std) in rows["recommended"]
+    assert expected(advised.mean, advised.std) in rows["recommended"]
     assert rows["spent"] == "3 of 3 targets on 3 trials"
     assert "details" in page.tags
 
@@ -135,28 +136,6 @@ def test_nothing_has_a_colour_of_its_own():
     html = History([trial()])._repr_html_() + trial()._repr_html_()
     assert set(re.findall(r"color:[^;']*|background[^;']*", html)) == {"color:inherit"}
     assert set(re.findall(r"rgba?\([^)]*\)|#[0-9a-f]{3,6}\b", html)) == {"rgba(128,128,128,0.35)"}
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [(0.0, "0"), (0.123456, "0.123"), (23.84, "23.8"), (1234.5, "1234"), (9876543.2, "9,876,543"), (2e15, "2e+15")],
-)
-def test_an_amount_has_three_digits_and_a_whole_part_that_is_not_rounded(number, words):
-    assert render.amount(number) == words
-
-
-@pytest.mark.parametrize(
-    ("mean", "std", "words"),
-    [
-        (0.893729, 0.0031415, "0.8937 ± 0.0031"),
-        (12345.678, 251.2, "12346 ± 251"),
-        (1.0, 2.34, "1.0 ± 2.3"),
-        (5.0, 0.0, "5 ± 0"),
-        (1e12, 3.0, "1e+12 ± 3"),
-    ],
-)
-def test_a_mean_has_the_digits_that_its_deviation_allows(mean, std, words):
-    assert render.expected(mean, std) == words
 
 
 def test_a_pickled_result_shows_what_was_spent_without_its_budget():

@@ -11,8 +11,8 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from boca import render
 from boca.cli import app
+from boca.domain.words import point
 from cli.studies import SPEC, said, stored
 
 
@@ -34,7 +34,7 @@ def test_the_best_is_at_the_target(done):
     status, line = said("best", "bowl.db", "bowl")
     best = stored().best
     assert status == 0
-    assert line == f"{best.value!r} at {render.point(best.x)} (trial {best.number})\n"
+    assert line == f"{best.value!r} at {point(best.x)} (trial {best.number})\n"
     assert json.loads(said("best", "bowl.db", "bowl", "--json")[1])["x"] == best.x
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
 
 import numpy as np
 import pytest
 
-from boca import Budget, Choice, Float, Int, Problem, Space, seconds, targets
+from boca import Choice, Float, Int, Problem, Space
 from boca.domain.errors import InvalidInput
 
 X = Space(a=Float(0, 1))
@@ -38,7 +38,7 @@ def test_the_target_is_taken_in_canonical_types():
 
 def test_the_target_of_a_choice_must_be_given():
     fidelity = Space(source=Choice(["coarse", "fine"]), n=Float(1, 2))
-    with pytest.raises(InvalidInput, match=r"target\['source'\] must be given: a Choice has no upper bound"):
+    with pytest.raises(InvalidInput, match=r"target\['source'\].*\['coarse', 'fine'\]"):
         Problem(X, fidelity)
     assert Problem(X, fidelity, target={"source": "fine"}).target == {"source": "fine", "n": 2.0}
 
@@ -208,33 +208,54 @@ def test_a_small_discrete_fidelity_is_in_the_grid_completely():
     assert {(z["n"], z["s"]) for z in problem.grid[0]} == {(n, s) for n in range(3, 10) for s in "abc"}
 
 
-# Budgets --------------------------------------------------------------------------------------------------------------
+def fidelity_problem(fidelity, target=None):
+    return Problem(X, fidelity, cost=lambda z: 1.0, target=target)
 
 
-@pytest.mark.parametrize("make", [targets, seconds])
-@pytest.mark.parametrize("amount", [0, -1, math.nan, math.inf, "10", None, True])
-def test_a_budget_must_be_positive_and_finite(make, amount):
-    with pytest.raises(InvalidInput, match="budget must be"):
-        make(amount)
+@pytest.mark.parametrize(("p", "points"), [(1, 101), (2, 21), (3, 10), (4, 6)])
+def test_the_grid_has_the_points_a_dimension_that_were_settled_ends_included(p, points):
+    problem = fidelity_problem(Space({f"z{i}": Float(0.0, 1.0) for i in range(p)}))
+    Z = problem.grid[1]
+    assert Z.shape == (points**p, p)
+    assert len(np.unique(Z, axis=0)) == points**p
+    for j in range(p):
+        np.testing.assert_allclose(np.unique(Z[:, j]), np.linspace(0.0, 1.0, points), atol=1e-15)
 
 
-def test_capitals_are_equal_by_amount_and_unit():
-    assert targets(30) == targets(30.0)
-    assert targets(30) != seconds(30)
-    assert targets(30) != targets(31)
-    assert targets(30).amount == 30.0
+def test_beyond_four_dimensions_the_grid_is_sobol_points_and_the_corners():
+    problem = fidelity_problem(Space({f"z{i}": Float(0.0, 1.0) for i in range(5)}))
+    rows = {tuple(z) for z in problem.grid[1]}
+    corners = set(itertools.product((0.0, 1.0), repeat=5))
+    assert corners <= rows
+    assert 1296 <= len(rows) <= 1296 + 32
+    inside = np.array(sorted(rows - corners))
+    assert np.all(np.abs(np.histogram(inside[:, 2], bins=4, range=(0, 1))[0] - 324) < 20)
 
 
-def test_what_is_left_is_what_is_neither_spent_nor_reserved():
-    budget = Budget(total=10.0, start=1.0, spent=3.0, reserved=2.0)
-    assert budget.left == 5.0
-    assert Budget(10.0, 1.0).left == 10.0
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        budget.spent = 0.0
+def test_integer_fidelities_are_on_their_lattice_and_complete_where_they_are_few():
+    problem = fidelity_problem(Space(n=Int(3, 50), m=Int(1, 4)))
+    points = {(z["n"], z["m"]) for z in problem.grid[0]}
+    assert {m for _, m in points} == {1, 2, 3, 4}
+    ns = sorted({n for n, _ in points})
+    assert len(ns) == 21
+    assert ns[0] == 3
+    assert ns[-1] == 50
+    assert all(isinstance(z["n"], int) for z in problem.grid[0])
+    np.testing.assert_array_equal(problem.fidelity.to_unit(problem.grid[0]), problem.grid[1])
 
 
-def test_a_query_that_costs_all_that_is_left_is_affordable_and_a_dearer_one_is_not():
-    budget = Budget(total=1.0, start=0.1, spent=math.fsum([0.1] * 7))
-    assert budget.affords(0.3)  # 1 - 0.7 is less than 0.3 in floating point
-    assert not budget.affords(0.3 + 1e-9)
-    assert Budget(math.inf, 1.0).affords(1e300)
+@pytest.mark.parametrize("log", [False, True])
+def test_an_integer_fidelity_with_fewer_values_than_the_grid_has_points_is_there_completely(log):
+    problem = fidelity_problem(Space(n=Int(1, 16, log=log)))
+    assert sorted(z["n"] for z in problem.grid[0]) == list(range(1, 17))
+
+
+def test_a_choice_of_fidelity_is_in_the_grid_with_all_its_options():
+    problem = fidelity_problem(Space(s=Choice(list("abcde")), z=Float(0, 1)), target={"s": "a"})
+    assert {z["s"] for z in problem.grid[0]} == set("abcde")
+    assert len(problem.grid[0]) == 5 * 21
+
+
+def test_without_fidelities_the_grid_is_the_target():
+    problem = Problem(X)
+    assert problem.grid[0] == [{}]

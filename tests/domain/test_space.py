@@ -261,7 +261,7 @@ def test_choices_must_be_different_plain_values(choices, message):
         Choice(choices)
 
 
-class Colour(enum.StrEnum):
+class Color(enum.StrEnum):
     RED = "red"
     BLUE = "blue"
 
@@ -272,13 +272,13 @@ class Depth(enum.IntEnum):
 
 
 def test_options_of_an_enum_are_the_plain_values_that_a_storage_gives_back(tmp_path):
-    space = Space(colour=Choice(list(Colour)), depth=Choice(list(Depth)))
-    assert space["colour"].choices == ("red", "blue")
+    space = Space(color=Choice(list(Color)), depth=Choice(list(Depth)))
+    assert space["color"].choices == ("red", "blue")
     for storage in (None, f"sqlite:///{tmp_path / 'study.db'}"):
         opt = boca.Optimizer(boca.Problem(space), budget=boca.targets(9), storage=storage)
-        opt.enqueue({"colour": Colour.RED, "depth": Depth.DEEP})
+        opt.enqueue({"color": Color.RED, "depth": Depth.DEEP})
         x = opt.ask().x
-        assert x == {"colour": "red", "depth": 2}
+        assert x == {"color": "red", "depth": 2}
         assert [type(value) for value in x.values()] == [str, int]
     with pytest.raises(InvalidInput, match="strings, numbers, booleans or None"):
         Choice(list(enum.Enum("Bare", ["A", "B"])))

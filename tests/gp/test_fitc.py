@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from boca.gp.fitc import _COLUMNS, compressed, spread
+from boca.gp.fitc import _CHUNK, build_fitc, farthest_points
 from boca.gp.kernels import Custom, Jump, Kernel, Radial, Trend
 from boca.gp.model import GP, PosteriorSlice
 
@@ -97,7 +97,7 @@ def test_through_all_results_it_is_the_exact_process(name, noisy, eta2, m):
     A = queries(name)
     settings = told(name, eta2=eta2, m=m, noise=some_noise(120) if noisy else None)
     exact = GP.build(KERNELS[name], X, y, **settings)
-    ours = compressed(KERNELS[name], X, y, np.arange(120), **settings)
+    ours = build_fitc(KERNELS[name], X, y, np.arange(120), **settings)
     assert ours.m == pytest.approx(exact.m, rel=1e-5)
     np.testing.assert_allclose(ours.posterior(A)[0], exact.posterior(A)[0], atol=1e-6)
     np.testing.assert_allclose(ours.posterior(A)[1], exact.posterior(A)[1], rtol=1e-5, atol=1e-9)
@@ -108,7 +108,7 @@ def test_covariances_through_all_results_are_exact_too(name):
     X, y = data(name, 80)
     A, b = queries(name), queries(name, 1, seed=3)[0]
     exact = GP.build(KERNELS[name], X, y, **told(name))
-    ours = compressed(KERNELS[name], X, y, np.arange(80), **told(name))
+    ours = build_fitc(KERNELS[name], X, y, np.arange(80), **told(name))
     for moment, expected in zip(ours.covariance_with(A, b), exact.covariance_with(A, b), strict=True):
         np.testing.assert_allclose(moment, expected, rtol=1e-7, atol=1e-9)
 
@@ -116,8 +116,8 @@ def test_covariances_through_all_results_are_exact_too(name):
 def test_the_order_of_the_active_results_changes_nothing():
     X, y = data("product", 90)
     A, active = queries("product"), np.arange(0, 90, 3)
-    one = compressed(NUMERIC, X, y, active, **told("product"))
-    other = compressed(NUMERIC, X, y, active[::-1], **told("product"))
+    one = build_fitc(NUMERIC, X, y, active, **told("product"))
+    other = build_fitc(NUMERIC, X, y, active[::-1], **told("product"))
     np.testing.assert_allclose(one.posterior(A), other.posterior(A), rtol=1e-9, atol=1e-11)
 
 
@@ -127,10 +127,10 @@ def test_a_smooth_function_needs_few_of_its_results():
     X = rng.random((600, 3))
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(600)
     settings = {"kappa0": 1.0, "h": np.ones(3), "eta2": 0.01}
-    active = spread(KERNELS["se"], np.ones(3), X, np.arange(5), 40)
+    active = farthest_points(KERNELS["se"], np.ones(3), X, np.arange(5), 40)
     exact, A = GP.build(KERNELS["se"], X, y, **settings), queries("se", 200)
     mean, variance = exact.posterior(A)
-    ours = compressed(KERNELS["se"], X, y, active, **settings).posterior(A)
+    ours = build_fitc(KERNELS["se"], X, y, active, **settings).posterior(A)
     np.testing.assert_allclose(ours[0], mean, atol=5e-3)
     np.testing.assert_allclose(np.sqrt(ours[1]), np.sqrt(variance), rtol=0.05)
     alone = GP.build(KERNELS["se"], X[active], y[active], **settings).posterior(A)
@@ -147,7 +147,7 @@ def test_it_is_the_approximation_of_its_definition(name, noisy, eta2):
     X, y = data(name, 150)
     active, A = np.arange(2, 150, 5), queries(name)
     noise = some_noise(150) if noisy else None
-    ours = compressed(KERNELS[name], X, y, active, **told(name, eta2=eta2, noise=noise))
+    ours = build_fitc(KERNELS[name], X, y, active, **told(name, eta2=eta2, noise=noise))
     reference = ByDefinition(name, X, active, eta2=eta2, noise=0.0 if noise is None else noise)
     assert ours.m == pytest.approx(reference.mean_of_all(y), rel=1e-6)  # the explicit inverse loses the rest
     mean, variance = reference.posterior(A, y, ours.m)
@@ -158,21 +158,21 @@ def test_it_is_the_approximation_of_its_definition(name, noisy, eta2):
 def test_a_given_mean_is_kept():
     X, y = data("product", 60)
     active, A = np.arange(20), queries("product")
-    ours = compressed(NUMERIC, X, y, active, **told("product", m=5.0))
+    ours = build_fitc(NUMERIC, X, y, active, **told("product", m=5.0))
     assert ours.m == 5.0
     mean, _ = ByDefinition("product", X, active).posterior(A, y, 5.0)
     np.testing.assert_allclose(ours.posterior(A)[0], mean, rtol=1e-8, atol=1e-8)
 
 
 def test_results_are_taken_in_parts_and_none_is_lost():
-    X, y = data("product", _COLUMNS + 77)
+    X, y = data("product", _CHUNK + 77)
     active, A = np.arange(0, len(y), 40), queries("product")
-    ours = compressed(NUMERIC, X, y, active, **told("product"))
+    ours = build_fitc(NUMERIC, X, y, active, **told("product"))
     reference = ByDefinition("product", X, active)
     mean, variance = reference.posterior(A, y, reference.mean_of_all(y))
     np.testing.assert_allclose(ours.posterior(A)[0], mean, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(ours.posterior(A)[1], variance, rtol=1e-7, atol=1e-9)
-    less = compressed(NUMERIC, X[:-77], y[:-77], active[active < _COLUMNS], **told("product"))
+    less = build_fitc(NUMERIC, X[:-77], y[:-77], active[active < _CHUNK], **told("product"))
     assert np.max(np.abs(less.posterior(A)[0] - mean)) > 1e-4  # so the last ones count
 
 
@@ -182,7 +182,7 @@ def test_the_pseudo_results_are_no_noisier_than_the_results_that_they_stand_for(
     X, y = data(name, 200)
     active = np.arange(0, 200, 8)
     noise = some_noise(200) if noisy else np.zeros(200)
-    R = noise_of_the_pseudo_results(name, compressed(KERNELS[name], X, y, active, **told(name, noise=noise)))
+    R = noise_of_the_pseudo_results(name, build_fitc(KERNELS[name], X, y, active, **told(name, noise=noise)))
     assert np.min(np.linalg.eigvalsh(R)) > -1e-12
     below = np.diag(ETA2 + noise[active]) - R
     assert np.min(np.linalg.eigvalsh(below)) > -1e-10
@@ -195,7 +195,7 @@ def test_the_pseudo_results_are_no_noisier_than_the_results_that_they_stand_for(
 def test_all_results_leave_less_unknown_than_the_active_ones_alone(name, eta2):
     X, y = data(name, 200)
     active, A = np.arange(0, 200, 8), queries(name, 100)
-    ours = compressed(KERNELS[name], X, y, active, **told(name, eta2=eta2)).posterior(A)[1]
+    ours = build_fitc(KERNELS[name], X, y, active, **told(name, eta2=eta2)).posterior(A)[1]
     alone = GP.build(KERNELS[name], X[active], y[active], **told(name, eta2=eta2)).posterior(A)[1]
     assert np.all(ours <= alone * (1.0 + 1e-6) + 1e-9)
     if eta2 == ETA2:
@@ -210,7 +210,7 @@ def test_a_wrong_variance_of_the_other_results_would_be_seen():
     right = reference.posterior(A, y, 0.0)[0]
     reference.K_inv = np.linalg.inv(reference.q(X, X) + ETA2 * np.eye(150))
     wrong = reference.posterior(A, y, 0.0)[0]
-    ours = compressed(NUMERIC, X, y, active, **told("product", m=0.0)).posterior(A)[0]
+    ours = build_fitc(NUMERIC, X, y, active, **told("product", m=0.0)).posterior(A)[0]
     np.testing.assert_allclose(ours, right, atol=1e-8)
     assert np.max(np.abs(ours - wrong)) > 1e-3
 
@@ -222,7 +222,7 @@ def test_a_wrong_variance_of_the_other_results_would_be_seen():
 def test_pending_points_keep_the_mean_and_lower_the_variance_as_a_result_there_would(name):
     X, y = data(name, 150)
     active, A, P = np.arange(0, 150, 5), queries(name), queries(name, 3, seed=5)
-    before = compressed(KERNELS[name], X, y, active, **told(name))
+    before = build_fitc(KERNELS[name], X, y, active, **told(name))
     after = before.fantasize(P)
     np.testing.assert_array_equal(after.posterior(A)[0], before.posterior(A)[0])
     variance, expected = after.posterior(A)[1], before.posterior(A)[1]
@@ -240,7 +240,7 @@ def test_pending_points_keep_the_mean_and_lower_the_variance_as_a_result_there_w
 @pytest.mark.parametrize("name", ["product", "custom", "choice", "jump and trend"])
 def test_a_section_of_it_has_the_moments_and_the_gradients_of_the_whole(name):
     X, y = data(name, 150)
-    gp = compressed(KERNELS[name], X, y, np.arange(0, 150, 5), **told(name)).fantasize(queries(name, 2, seed=6))
+    gp = build_fitc(KERNELS[name], X, y, np.arange(0, 150, 5), **told(name)).fantasize(queries(name, 2, seed=6))
     held = np.array({"choice": [0.0, ROOT_HALF, 0.0], "jump and trend": [1.0, 1.0]}.get(name, [0.85]))
     piece, F = PosteriorSlice(gp, 2, held), np.random.default_rng(7).random((20, 2))
     np.testing.assert_allclose(
@@ -266,8 +266,8 @@ def test_results_met_many_times_are_no_trouble(name, distinct, eta2):
     base, values = data(name, distinct)
     again = np.random.default_rng(8).integers(distinct, size=300)
     X, y = base[again], values[again] + 0.1 * np.random.default_rng(9).standard_normal(300)
-    active = spread(KERNELS[name], H[name], X, np.array([], dtype=np.intp), 60)
-    ours = compressed(KERNELS[name], X, y, active, **told(name, eta2=eta2))
+    active = farthest_points(KERNELS[name], H[name], X, np.array([], dtype=np.intp), 60)
+    ours = build_fitc(KERNELS[name], X, y, active, **told(name, eta2=eta2))
     exact, A = GP.build(KERNELS[name], X, y, **told(name, eta2=eta2)), queries(name)
     np.testing.assert_allclose(ours.posterior(A)[0], exact.posterior(A)[0], atol=2e-3)
     np.testing.assert_allclose(ours.posterior(A)[1], exact.posterior(A)[1], rtol=1e-3, atol=1e-8)
@@ -282,7 +282,7 @@ def test_a_result_with_endless_noise_counts_for_nothing(name, where):
     noise = np.zeros(120)
     noise[deaf] = 1e12
     y[deaf] += 100.0
-    ours = compressed(KERNELS[name], X, y, active, **told(name, noise=noise))
+    ours = build_fitc(KERNELS[name], X, y, active, **told(name, noise=noise))
     reference = ByDefinition(name, X, active, noise=noise)
     mean, variance = reference.posterior(A, y, ours.m)
     np.testing.assert_allclose(ours.posterior(A)[0], mean, atol=1e-6)
@@ -294,7 +294,7 @@ def test_a_result_with_endless_noise_counts_for_nothing(name, where):
 def test_without_any_noise_it_goes_through_the_active_results(name):
     X, y = data(name, 60)
     active = np.arange(0, 60, 4)
-    ours = compressed(KERNELS[name], X, y, active, **told(name, eta2=0.0))
+    ours = build_fitc(KERNELS[name], X, y, active, **told(name, eta2=0.0))
     assert 0.0 < ours.eta2 <= 1e-6 * 2.0 * KAPPA0
     mean, variance = ours.posterior(X[active])
     np.testing.assert_allclose(mean, y[active], atol=1e-3)
@@ -305,12 +305,12 @@ def test_without_any_noise_it_goes_through_the_active_results(name):
 @pytest.mark.parametrize("profile", ["se", "matern52"])
 @pytest.mark.parametrize("kappa0", [1e-2, 1e3])
 @pytest.mark.parametrize("h", [0.05, 10.0])
-def test_the_corners_of_the_box_of_hyper_parameters_are_factored(profile, kappa0, h):
+def test_the_corners_of_the_box_of_hyperparameters_are_factored(profile, kappa0, h):
     """The smallest diagonal that a fit can choose, with kernel matrices from almost diagonal to almost singular."""
     kernel = Kernel((Radial(profile, (0, 1, 2), (0, 1, 2)),))
     X, y = data("se", 400)
-    active = spread(kernel, np.full(3, h), X, np.argsort(-y)[:60], 120)
-    gp = compressed(kernel, X, y, active, kappa0=kappa0, h=np.full(3, h), eta2=1e-6 + 1e-8 * kappa0)
+    active = farthest_points(kernel, np.full(3, h), X, np.argsort(-y)[:60], 120)
+    gp = build_fitc(kernel, X, y, active, kappa0=kappa0, h=np.full(3, h), eta2=1e-6 + 1e-8 * kappa0)
     mean, variance = gp.posterior(queries("se", 200))
     assert np.all(np.isfinite(mean))
     assert np.all((variance > 0.0) & (variance <= kappa0 * (1.0 + 1e-9)))
@@ -328,7 +328,7 @@ def none():
 def test_the_given_come_first_and_every_other_is_the_farthest_from_those_before(name):
     X, _ = data(name, 80)
     first = np.array([7, 3, 50], dtype=np.intp)
-    chosen = spread(KERNELS[name], H[name], X, first, 25)
+    chosen = farthest_points(KERNELS[name], H[name], X, first, 25)
     np.testing.assert_array_equal(chosen[:3], first)
     assert len(set(chosen.tolist())) == 25
     scaled = np.hstack([r.scaled(H[name], X) for r in KERNELS[name].radial])
@@ -341,12 +341,12 @@ def test_the_given_come_first_and_every_other_is_the_farthest_from_those_before(
 
 def test_more_given_than_wanted_are_cut():
     X, _ = data("se", 30)
-    np.testing.assert_array_equal(spread(KERNELS["se"], H["se"], X, np.arange(20, 30), 4), [20, 21, 22, 23])
+    np.testing.assert_array_equal(farthest_points(KERNELS["se"], H["se"], X, np.arange(20, 30), 4), [20, 21, 22, 23])
 
 
 def test_none_given_begins_with_the_first():
     X, _ = data("se", 30)
-    chosen = spread(KERNELS["se"], H["se"], X, none(), 30)
+    chosen = farthest_points(KERNELS["se"], H["se"], X, none(), 30)
     assert chosen[0] == 0
     assert sorted(chosen.tolist()) == list(range(30))
 
@@ -354,14 +354,14 @@ def test_none_given_begins_with_the_first():
 def test_bandwidths_say_what_is_far():
     X = np.array([[0.0, 0.0], [0.3, 0.0], [0.0, 1.0]])
     kernel = Kernel((Radial("se", (0, 1), (0, 1)),))
-    np.testing.assert_array_equal(spread(kernel, np.array([1.0, 1.0]), X, none(), 2), [0, 2])
-    np.testing.assert_array_equal(spread(kernel, np.array([0.1, 1.0]), X, none(), 2), [0, 1])
+    np.testing.assert_array_equal(farthest_points(kernel, np.array([1.0, 1.0]), X, none(), 2), [0, 2])
+    np.testing.assert_array_equal(farthest_points(kernel, np.array([0.1, 1.0]), X, none(), 2), [0, 1])
 
 
 def test_twins_come_last_and_are_still_other_rows():
     base, _ = data("product", 5)
     X = np.vstack([base, base, base])
-    chosen = spread(NUMERIC, H["product"], X, none(), 12)
+    chosen = farthest_points(NUMERIC, H["product"], X, none(), 12)
     assert len(set(chosen.tolist())) == 12
     assert sorted(c % 5 for c in chosen[:5]) == [0, 1, 2, 3, 4]
 
@@ -369,15 +369,15 @@ def test_twins_come_last_and_are_still_other_rows():
 def test_options_are_spread_over_too():
     X, _ = data("choice", 60)
     h = np.array([10.0, 10.0, 0.1])  # what the option is matters most
-    chosen = spread(KERNELS["choice"], h, X, none(), 3)
+    chosen = farthest_points(KERNELS["choice"], h, X, none(), 3)
     assert {int(np.argmax(X[c, 2:])) for c in chosen} == {0, 1, 2}
 
 
 def test_the_columns_of_somebodys_own_kernel_have_no_distance():
     X, _ = data("custom", 20)
-    chosen = spread(KERNELS["custom"], H["custom"], X, none(), 6)
+    chosen = farthest_points(KERNELS["custom"], H["custom"], X, none(), 6)
     moved = X.copy()
     moved[:, 2] = 0.0
-    np.testing.assert_array_equal(spread(KERNELS["custom"], H["custom"], moved, none(), 6), chosen)
+    np.testing.assert_array_equal(farthest_points(KERNELS["custom"], H["custom"], moved, none(), 6), chosen)
     only = Kernel((), KERNELS["custom"].factors)
-    assert len(set(spread(only, np.empty(0), X, none(), 6).tolist())) == 6
+    assert len(set(farthest_points(only, np.empty(0), X, none(), 6).tolist())) == 6

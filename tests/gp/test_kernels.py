@@ -7,9 +7,17 @@ import math
 import numpy as np
 import pytest
 
-import boca
-from boca.gp.kernels import BLOCK, CACHED, Custom, Kernel, Radial, blocks, covariance, lifted, squared_distances
-from boca.model.encoding import Encoding
+from boca.gp.kernels import (
+    BLOCK_NUMBERS,
+    BLOCK_ROWS,
+    Custom,
+    Kernel,
+    Radial,
+    augmented,
+    blocks,
+    covariance,
+    squared_distances,
+)
 
 PHI = {
     "se": lambda r: math.exp(-r * r / 2.0),
@@ -33,13 +41,13 @@ def rng():
 def test_squared_distances_are_those_of_every_pair(rng):
     A, B = rng.standard_normal((6, 4)), rng.standard_normal((9, 4))
     expected = np.array([[np.sum((a - b) ** 2) for b in B] for a in A])
-    np.testing.assert_allclose(squared_distances(A, lifted(B)), expected, rtol=1e-12)
-    np.testing.assert_allclose(squared_distances(A, lifted(B), 5.0), 5.0 * expected, rtol=1e-12)
+    np.testing.assert_allclose(squared_distances(A, augmented(B)), expected, rtol=1e-12)
+    np.testing.assert_allclose(squared_distances(A, augmented(B), 5.0), 5.0 * expected, rtol=1e-12)
 
 
 def test_squared_distances_are_never_negative_and_vanish_on_equal_rows(rng):
     A = 1e3 * rng.standard_normal((200, 3))
-    s = squared_distances(A, lifted(A))
+    s = squared_distances(A, augmented(A))
     assert np.all(s >= 0.0)
     assert np.max(np.diagonal(s)) < 1e-8
 
@@ -129,19 +137,19 @@ def test_slopes_are_the_derivatives_of_the_logarithm_by_the_squared_distance(pro
     square = np.array([[1e-4, 1e-2, 0.3, 1.0, 5.0, 40.0]])
 
     def log_phi(square):
-        e, p = radial.parts(radial.unit * square)
+        e, p = radial.shape.parts(radial.shape.unit * square)
         return e + (0.0 if p is None else np.log(p))
 
     step = 1e-5 * square
     expected = (log_phi(square + step) - log_phi(square - step)) / (2.0 * step)
-    found = radial.slope(*radial.parts(radial.unit * square))
+    found = radial.shape.slope(*radial.shape.parts(radial.shape.unit * square))
     np.testing.assert_allclose(np.broadcast_to(found, square.shape), expected, rtol=1e-6)
 
 
 def test_the_matern_slope_is_finite_where_two_points_coincide():
     radial = Radial("matern52", (0,), (0,))
-    e, p = radial.parts(np.zeros((1, 1)))
-    g = radial.slope(e, p)
+    e, p = radial.shape.parts(np.zeros((1, 1)))
+    g = radial.shape.slope(e, p)
     assert e[0, 0] == 0.0
     assert p[0, 0] == 1.0
     assert g[0, 0] == pytest.approx(-5.0 / 6.0, rel=1e-15)
@@ -154,15 +162,17 @@ def test_far_points_are_uncorrelated_without_overflow():
 
 
 @pytest.mark.parametrize("columns", [0, 1, 200, 1_000, 10_000, 10**9])
-@pytest.mark.parametrize("n", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5])
+@pytest.mark.parametrize("n", [0, 1, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 2 * BLOCK_ROWS, 3 * BLOCK_ROWS + 5])
 def test_blocks_cover_every_row_once_and_are_small(n, columns):
     rows = [row for i, j in blocks(n, columns) for row in range(i, j)]
     assert rows == list(range(n))
-    assert all(0 < j - i <= BLOCK for i, j in blocks(n, columns))
-    assert all((j - i) * columns <= CACHED or j - i <= 16 for i, j in blocks(n, columns))
+    assert all(0 < j - i <= BLOCK_ROWS for i, j in blocks(n, columns))
+    assert all((j - i) * columns <= BLOCK_NUMBERS or j - i <= 16 for i, j in blocks(n, columns))
 
 
-@pytest.mark.parametrize("n", [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1])
+@pytest.mark.parametrize(
+    "n", [1, 5, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 2 * BLOCK_ROWS - 1, 2 * BLOCK_ROWS, 2 * BLOCK_ROWS + 1]
+)
 @pytest.mark.parametrize("profile", ["se", "matern52"])
 def test_the_covariance_is_filled_in_its_lower_triangle_whatever_the_blocks(n, profile, rng):
     X = rng.random((n, 3))
@@ -174,72 +184,3 @@ def test_the_covariance_is_filled_in_its_lower_triangle_whatever_the_blocks(n, p
     K = covariance(kernel, 2.5, h, X, diagonal)
     expected = 2.5 * kernel.value(h, X, X) + np.diag(diagonal)
     np.testing.assert_allclose(np.tril(K), np.tril(expected), rtol=1e-12, atol=1e-14)
-
-
-# Categorical coordinates ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["se", "matern52"])
-def encoding(request):
-    space = boca.Space(
-        kind=boca.Choice(["a", "b", "c"]), x=boca.Float(0.0, 2.0), flag=boca.Choice([True, False]), n=boca.Int(0, 4)
-    )
-    fidelity = boca.Space(source=boca.Choice(["web", "lab", "field", "dream"]), z=boca.Float(0.0, 1.0))
-    problem = boca.Problem(space, fidelity, cost=lambda z: 1.0 + z["z"], target={"source": "lab"})
-    return Encoding(problem, request.param)
-
-
-def test_choices_correlate_by_being_the_same_or_not(encoding):
-    """exp(-[a != b] / (2 h^2)) for each, beside the numeric ones, with h in the order of the space."""
-    h = np.array([0.7, 0.4, 1.3, 0.9, 0.5, 0.6])  # kind, x, flag, n, source, z
-    xs = [
-        {"kind": "a", "x": 0.5, "flag": True, "n": 1},
-        {"kind": "b", "x": 0.5, "flag": True, "n": 1},
-        {"kind": "c", "x": 0.5, "flag": False, "n": 4},
-        {"kind": "a", "x": 1.7, "flag": False, "n": 1},
-        {"kind": "a", "x": 0.5, "flag": True, "n": 1},
-    ]
-    zs = [
-        {"source": "lab", "z": 1.0},
-        {"source": "web", "z": 1.0},
-        {"source": "dream", "z": 0.2},
-        {"source": "web", "z": 0.2},
-        {"source": "field", "z": 0.9},
-    ]
-    F = encoding.features(xs, zs)
-    K = encoding.kernel.value(h, F, F)
-    for i, (x, z) in enumerate(zip(xs, zs, strict=True)):
-        for j, (y, w) in enumerate(zip(xs, zs, strict=True)):
-            numeric = PHI[encoding.profile](math.hypot((x["x"] - y["x"]) / 2.0 / 0.4, (x["n"] - y["n"]) / 4.0 / 0.9))
-            differ = (
-                (x["kind"] != y["kind"]) / 0.7**2
-                + (x["flag"] != y["flag"]) / 1.3**2
-                + (z["source"] != w["source"]) / 0.5**2
-            )
-            expected = numeric * math.exp(-differ / 2.0) * math.exp(-(((z["z"] - w["z"]) / 0.6) ** 2) / 2.0)
-            assert K[i, j] == pytest.approx(expected, rel=1e-12)
-
-
-def test_unit_coordinates_survive_the_way_through_the_features(encoding):
-    rng = np.random.default_rng(1)
-    U = encoding.problem.space.snap(rng.random((50, 4)))
-    np.testing.assert_array_equal(encoding.x_unit(encoding.x_features(U)), U)
-
-
-def test_a_kernel_on_fidelities_by_name_sees_the_users_own_units():
-    fidelity = boca.Space(N=boca.Int(10, 1000, log=True), s=boca.Choice(["u", "v"]))
-    problem = boca.Problem(boca.Space(x=boca.Float(0, 1)), fidelity, cost=lambda z: z["N"], target={"s": "v"})
-
-    def kernel(a, b):
-        return (1.0 + np.minimum(a["N"], b["N"]) / 1000.0) * np.where(a["s"] == b["s"], 1.0, 0.5)
-
-    encoding = Encoding(problem, "se", kernel)
-    zs = [{"N": 10, "s": "u"}, {"N": 500, "s": "v"}, {"N": 1000, "s": "u"}]
-    F = encoding.features([{"x": 0.1}, {"x": 0.1}, {"x": 0.4}], zs)
-    K = encoding.kernel.value(np.array([0.3]), F, F)
-    for i, (x, z) in enumerate(zip((0.1, 0.1, 0.4), zs, strict=True)):
-        for j, (y, w) in enumerate(zip((0.1, 0.1, 0.4), zs, strict=True)):
-            expected = math.exp(-(((x - y) / 0.3) ** 2) / 2.0) * (1.0 + min(z["N"], w["N"]) / 1000.0)
-            expected *= 1.0 if z["s"] == w["s"] else 0.5
-            assert K[i, j] == pytest.approx(expected / 2.0, rel=1e-12)  # 2 is the user's variance at the target
-    np.testing.assert_allclose(encoding.kernel.diagonal(np.array([0.3]), F), np.diagonal(K), rtol=1e-12)

@@ -64,7 +64,7 @@ def test_a_singular_matrix_gets_the_smallest_rung_in_its_own_units(n, scale):
 def test_each_rung_is_climbed_only_when_the_one_below_fails():
     """Eigenvalues just below zero, by an amount that only one rung lifts."""
     Q, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((8, 8)))
-    for lower_rung, rung in zip(linalg.LADDER[1:-1], linalg.LADDER[2:], strict=True):
+    for lower_rung, rung in zip(linalg.JITTER_STEPS[1:-1], linalg.JITTER_STEPS[2:], strict=True):
         eigenvalues = np.ones(8)
         eigenvalues[0] = -3.0 * lower_rung
         K = (Q * eigenvalues) @ Q.T
@@ -97,7 +97,7 @@ def test_extending_row_by_row_equals_extending_at_once():
 
 
 def test_extending_by_a_copy_of_a_row_without_noise_still_gives_a_factor():
-    """What is left of the new corner is zero, or below zero by rounding: it must be lifted, not refused."""
+    """What is left of the new corner is zero, or below zero by rounding: it must be augmented, not refused."""
     K = np.array([[1.0, 0.5, 1.0], [0.5, 1.0, 0.5], [1.0, 0.5, 1.0]])
     longer = factored(K[:2, :2]).extended(K[:2, 2:], K[2:, 2:])
     lower = np.tril(longer.L)
@@ -116,7 +116,7 @@ def test_whiten_solve_invert_and_log_determinant_agree_with_numpy(n, by):
     L = np.linalg.cholesky(K)
     for given in (B, B[:, :1]):
         np.testing.assert_allclose(factor.whiten(given), np.linalg.solve(L, given), rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(factor.unwhiten(given), np.linalg.solve(L.T, given), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(factor.solve_transposed(given), np.linalg.solve(L.T, given), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(factor.solve(b), np.linalg.solve(K, b), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(factor.solve(B), np.linalg.solve(K, B), rtol=1e-8, atol=1e-10)
     assert factor.solve(b).shape == (n,)
@@ -160,9 +160,9 @@ def test_solving_does_not_change_its_arguments(by):
     kept_L, kept_B = factor.L.copy(), B.copy()
     kept_W = None if factor.W is None else factor.W.copy()
     factor.whiten(B)
-    factor.unwhiten(B)
+    factor.solve_transposed(B)
     factor.solve(B)
-    factor.rewhiten(B[:, 0])
+    factor.multiply_transposed(B[:, 0])
     factor.inverse()
     factor.extended(B, 50.0 * np.eye(3))
     np.testing.assert_array_equal(factor.L, kept_L)
@@ -180,9 +180,9 @@ def test_what_lies_above_the_diagonal_of_a_factor_is_never_read(by):
     C = 50.0 * np.eye(3)
     for verb in (
         lambda f: f.whiten(B),
-        lambda f: f.unwhiten(B),
+        lambda f: f.solve_transposed(B),
         lambda f: f.solve(B),
-        lambda f: f.rewhiten(B[:, 0]),
+        lambda f: f.multiply_transposed(B[:, 0]),
         lambda f: np.tril(f.inverse()),
         lambda f: np.tril(f.extended(B, C).L),
         lambda f: f.extended(B, C).whiten(np.eye(9)),
@@ -235,8 +235,8 @@ def test_rewhiten_undoes_unwhiten(n):
     K = positive_definite(n, seed=11)
     factor = factored(K)
     b = np.random.default_rng(12).standard_normal(n)
-    np.testing.assert_allclose(factor.rewhiten(b), np.linalg.cholesky(K).T @ b, rtol=1e-12)
-    np.testing.assert_allclose(factor.rewhiten(factor.unwhiten(b[:, None])[:, 0]), b, rtol=1e-9)
+    np.testing.assert_allclose(factor.multiply_transposed(b), np.linalg.cholesky(K).T @ b, rtol=1e-12)
+    np.testing.assert_allclose(factor.multiply_transposed(factor.solve_transposed(b[:, None])[:, 0]), b, rtol=1e-9)
 
 
 @pytest.mark.parametrize("by", ["solves", "products"])

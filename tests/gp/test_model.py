@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from boca.gp.kernels import BLOCK, Custom, Kernel, Radial
+from boca.gp.kernels import BLOCK_ROWS, Custom, Kernel, Radial
 from boca.gp.model import GP, PosteriorSlice, gls_mean
 
 KERNELS = {
@@ -71,7 +71,7 @@ def test_one_observation_by_hand():
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("n", [1, 10, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 1])
+@pytest.mark.parametrize("n", [1, 10, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 2 * BLOCK_ROWS + 1])
 def test_the_posterior_is_that_of_the_explicit_inverse(name, n):
     X, y = data(n)
     A = queries(20)
@@ -107,7 +107,7 @@ def test_values_are_drawn_from_the_joint_posterior(name):
     X, y = data(30)
     A = queries(5, seed=5)
     gp, reference = build(name, X, y), ByInverse(name, X)
-    _, values = gp.drawn(A, np.hstack([np.eye(5), np.zeros((5, 1))]))
+    _, values = gp.given_draws(A, np.hstack([np.eye(5), np.zeros((5, 1))]))
     np.testing.assert_allclose(values[:, 5], reference.mean(A, y, M), rtol=1e-9, atol=1e-10)
     root = values[:, :5] - values[:, 5:]
     np.testing.assert_allclose(root @ root.T, reference.covariance(A, A), rtol=1e-3, atol=2e-4 * ETA2)
@@ -117,7 +117,7 @@ def test_values_are_drawn_from_the_joint_posterior(name):
 def test_given_its_draws_a_process_is_one_that_has_observed_them(name):
     X, y = data(30)
     A, B = queries(5, seed=5), queries(12, seed=6)
-    gp, values = build(name, X, y).drawn(A, np.random.default_rng(7).standard_normal((5, 4)))
+    gp, values = build(name, X, y).given_draws(A, np.random.default_rng(7).standard_normal((5, 4)))
     section = PosteriorSlice(gp, 3, np.empty(0)) if name in ("se", "matern52") else None
     for k in range(4):
         told = ByInverse(name, np.vstack([X, A]), diagonal=np.repeat([ETA2, 1e-4 * ETA2], [30, 5]))
@@ -132,7 +132,7 @@ def test_given_its_draws_a_process_is_one_that_has_observed_them(name):
 def test_draws_at_points_that_are_known_or_nearly_the_same_are_numbers():
     X, y = data(20)
     gp = build("matern52", X, y, eta2=0.0)
-    drawn, values = gp.drawn(np.vstack([X[:3], X[:1] + 1e-9]), np.random.default_rng(0).standard_normal((4, 6)))
+    drawn, values = gp.given_draws(np.vstack([X[:3], X[:1] + 1e-9]), np.random.default_rng(0).standard_normal((4, 6)))
     np.testing.assert_allclose(values, np.tile(y[[0, 1, 2, 0]], (6, 1)).T, atol=1e-2)
     assert np.all(np.isfinite(drawn.alpha))
 
@@ -217,7 +217,7 @@ def sklearn_gp(name, X, y):
 
 
 @pytest.mark.parametrize("name", ["se", "matern52"])
-@pytest.mark.parametrize("n", [3, 60, BLOCK + 40])
+@pytest.mark.parametrize("n", [3, 60, BLOCK_ROWS + 40])
 def test_the_posterior_is_that_of_scikit_learn(name, n):
     X, y = data(n)
     A = queries(20)
@@ -250,7 +250,7 @@ def test_the_likelihood_is_the_normal_density_of_the_data(name):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_the_estimated_mean_is_that_of_generalised_least_squares(name):
+def test_the_estimated_mean_is_that_of_generalized_least_squares(name):
     X, y = data(30)
     K_inv = ByInverse(name, X).K_inv
     one = np.ones(30)
@@ -313,7 +313,7 @@ def test_imagining_its_own_mean_is_what_it_does(name):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("n", [BLOCK - 1, BLOCK, BLOCK + 1])
+@pytest.mark.parametrize("n", [BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1])
 def test_the_rows_imagined_extend_the_factor_as_a_new_one_would(name, n):
     X, y = data(n)
     P = queries(3, seed=7)
@@ -363,7 +363,7 @@ def test_imagining_the_only_observation_of_a_noiseless_process_again_does_not_fa
 SECTIONS = {"product": 2, "custom": 2, "se": 3, "matern52": 3}  # how many columns are free
 
 
-def section(name, gp, held=0.85):
+def slice_of(name, gp, held=0.85):
     free = SECTIONS[name]
     return PosteriorSlice(gp, free, np.full(3 - free, held))
 
@@ -373,19 +373,19 @@ def whole(name, F, held=0.85):
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-@pytest.mark.parametrize("m", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
+@pytest.mark.parametrize("m", [1, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 2 * BLOCK_ROWS + 3])
 def test_a_section_is_the_posterior_with_the_rest_held(name, m):
     X, y = data(50)
     gp = build(name, X, y)
     F = np.random.default_rng(10).random((m, SECTIONS[name]))
-    np.testing.assert_allclose(section(name, gp).moments(F), gp.posterior(whole(name, F)), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(slice_of(name, gp).moments(F), gp.posterior(whole(name, F)), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_the_mean_of_a_section_alone_is_the_one_that_comes_with_the_variance(name):
     X, y = data(50)
-    piece = section(name, build(name, X, y))
-    F = np.vstack([np.random.default_rng(14).random((BLOCK + 9, SECTIONS[name])), X[:3, : SECTIONS[name]]])
+    piece = slice_of(name, build(name, X, y))
+    F = np.vstack([np.random.default_rng(14).random((BLOCK_ROWS + 9, SECTIONS[name])), X[:3, : SECTIONS[name]]])
     np.testing.assert_allclose(piece.means(F), piece.moments(F)[0], rtol=1e-12, atol=1e-13)
 
 
@@ -394,22 +394,22 @@ def test_the_mean_of_a_section_alone_is_the_one_that_comes_with_the_variance(nam
 def test_the_leading_observations_bound_a_variance_by_what_they_leave_unknown_themselves(name, leading):
     X, y = data(30)
     noise = np.random.default_rng(15).random(30)
-    F = np.random.default_rng(16).random((BLOCK + 5, SECTIONS[name]))
-    piece = section(name, build(name, X, y, noise=noise))
+    F = np.random.default_rng(16).random((BLOCK_ROWS + 5, SECTIONS[name]))
+    piece = slice_of(name, build(name, X, y, noise=noise))
     mean, variance = piece.moments(F)
-    highest, widest = piece.at_most(F, leading)
+    highest, widest = piece.upper_bounds(F, leading)
     assert np.all(highest >= mean)
     assert np.all(widest >= variance)
     np.testing.assert_allclose(highest, mean, rtol=1e-4, atol=1e-4)  # the mean is that of all
-    alone = section(name, build(name, X[:leading], y[:leading], noise=noise[:leading]))
+    alone = slice_of(name, build(name, X[:leading], y[:leading], noise=noise[:leading]))
     np.testing.assert_allclose(widest, alone.moments(F)[1], rtol=1e-4, atol=1e-4)
 
 
 def test_more_leading_observations_bound_better_and_all_of_them_but_for_rounding():
     X, y = data(40)
-    piece = section("product", build("product", X, y))
+    piece = slice_of("product", build("product", X, y))
     F = np.random.default_rng(17).random((50, 2))
-    bounds = [piece.at_most(F, k)[1] for k in (5, 10, 20, 40)]
+    bounds = [piece.upper_bounds(F, k)[1] for k in (5, 10, 20, 40)]
     for wide, narrow in itertools.pairwise(bounds):
         assert np.all(narrow <= wide * (1.0 + 1e-3))
         assert np.any(narrow < 0.9 * wide)
@@ -429,7 +429,7 @@ def test_what_single_precision_loses_is_added(profile, h, eta2):
     F = np.vstack([rng.random((300, 3)), np.clip(X + 1e-3 * rng.standard_normal(X.shape), 0.0, 1.0), X])
     piece = PosteriorSlice(gp, 3, np.empty(0))
     assert gp.factor.W is not None
-    (mean, variance), (highest, widest) = piece.moments(F), piece.at_most(F, len(X))
+    (mean, variance), (highest, widest) = piece.moments(F), piece.upper_bounds(F, len(X))
     assert np.all(highest >= mean)
     assert np.all(widest >= variance)
     assert np.max(highest - mean) < 1e-6 * gp.kappa0 * np.sum(np.abs(gp.alpha))
@@ -445,7 +445,7 @@ def test_bounds_are_in_double_precision_where_single_would_not_do(kappa0, eta2, 
     gp = GP.build(kernel, X, y * np.sin(5.0 * X[:, 0]), kappa0=kappa0, h=np.ones(2), eta2=eta2)
     F = rng.random((40, 2))
     np.testing.assert_array_equal(
-        PosteriorSlice(gp, 2, np.empty(0)).at_most(F, 80), PosteriorSlice(gp, 2, np.empty(0)).moments(F)
+        PosteriorSlice(gp, 2, np.empty(0)).upper_bounds(F, 80), PosteriorSlice(gp, 2, np.empty(0)).moments(F)
     )
 
 
@@ -454,13 +454,13 @@ def test_a_section_of_a_process_with_imagined_rows_sees_them(name):
     X, y = data(20)
     gp = build(name, X, y).fantasize(queries(3, seed=11))
     F = np.random.default_rng(12).random((7, SECTIONS[name]))
-    np.testing.assert_allclose(section(name, gp).moments(F), gp.posterior(whole(name, F)), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(slice_of(name, gp).moments(F), gp.posterior(whole(name, F)), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_gradients_of_a_section_are_its_finite_differences(name):
     X, y = data(40)
-    piece = section(name, build(name, X, y))
+    piece = slice_of(name, build(name, X, y))
     F = np.random.default_rng(13).random((12, SECTIONS[name]))
     mean, variance, chain = piece.moments_and_chain(F)
     d_mean, d_variance = chain(1.0, np.zeros(12)), chain(0.0, np.ones(12))
@@ -480,7 +480,7 @@ def test_gradients_are_right_on_the_data_themselves_and_on_data_met_twice(name):
     X, y = data(15)
     X[:, SECTIONS[name] :] = 0.85
     X, y = np.vstack([X, X[:5]]), np.concatenate([y, y[:5] + 0.3])
-    piece = section(name, build(name, X, y))
+    piece = slice_of(name, build(name, X, y))
     F = X[:8, : SECTIONS[name]].copy()
     _, _, chain = piece.moments_and_chain(F)
     d_mean, d_variance = chain(1.0, np.zeros(8)), chain(0.0, np.ones(8))
@@ -497,8 +497,8 @@ def test_gradients_are_right_on_the_data_themselves_and_on_data_met_twice(name):
 def test_gradients_given_draws_are_their_finite_differences(name):
     X, y = data(30)
     A = queries(4, seed=21)
-    gp, _ = build(name, X, y).drawn(A, np.random.default_rng(22).standard_normal((4, 3)))
-    piece = section(name, gp)
+    gp, _ = build(name, X, y).given_draws(A, np.random.default_rng(22).standard_normal((4, 3)))
+    piece = slice_of(name, gp)
     F = np.random.default_rng(23).random((9, SECTIONS[name]))
     mean, _, chain = piece.moments_and_chain(F)
     assert mean.shape == (9, 3)
@@ -523,8 +523,8 @@ def test_the_variance_is_level_at_the_only_observation():
 
 def test_the_prior_variance_of_a_section_is_that_of_its_kernel():
     X, y = data(5)
-    assert section("custom", build("custom", X, y), held=0.85).prior_variance == pytest.approx(KAPPA0 * 1.35)
-    assert section("product", build("product", X, y)).prior_variance == KAPPA0
+    assert slice_of("custom", build("custom", X, y), held=0.85).prior_variance == pytest.approx(KAPPA0 * 1.35)
+    assert slice_of("product", build("product", X, y)).prior_variance == KAPPA0
 
 
 def test_a_model_of_one_row_more_has_the_likelihood_that_its_prediction_gave_it():

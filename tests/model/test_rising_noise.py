@@ -8,18 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from boca import Boca, Choice, Float, Optimizer, Problem, Space, Surrogate, problems, targets
+from boca import Boca, Float, Optimizer, Problem, Space, Surrogate, problems, targets
 from boca.gp import fit as gp_fit
-from boca.model.encoding import Encoding
-from boca.model.posterior import Data, collect
-from boca.model.surrogate import last_fit
+from boca.model.dataset import Dataset, TrainingData
+from boca.model.fit_record import last_fit
 from boca.strategies.boca import information_gain
 
 PROBLEM = Problem(Space(x=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0)), cost=lambda z: 0.05 + 0.95 * z["z"])
 
 
 def brought(problem, deviation, *, n=60, seed=0):
-    """Return an optimiser with results whose noise has this deviation, a function of how far z is from the target."""
+    """Return an optimizer with results whose noise has this deviation, a function of how far z is from the target."""
     rng = np.random.default_rng(seed)
     optimizer = Optimizer(problem, budget=targets(40), seed=seed)
     for k in range(n):
@@ -47,7 +46,7 @@ def test_a_rise_is_found_with_about_its_size(seed):
 def test_where_noise_is_the_same_everywhere_the_model_is_too(seed):
     optimizer = brought(PROBLEM, lambda away: 0.2, seed=seed)
     model = model_of(optimizer)
-    assert "rise" not in model.fit
+    assert model.fit.rise is None
     assert model.fit == model_of(optimizer, rising_noise=False).fit
 
 
@@ -65,11 +64,11 @@ def test_one_look_at_the_slope_refuses_a_rise_that_nothing_speaks_for(deviation,
 def test_the_model_adds_it_to_every_result_and_to_every_query():
     optimizer = brought(PROBLEM, lambda away: math.sqrt(0.0025 + 0.6 * away))
     model = model_of(optimizer, guard=None)
-    plain = collect(model.encoding, optimizer.history, model.standard)
+    plain = Dataset.from_history(PROBLEM, optimizer.history).encoded(model.encoding, model.standard)
     away = np.array([1.0 - t.z["z"] for t in optimizer.history])
     assert plain.noise is None
-    np.testing.assert_allclose(model.data.noise, model.rise * away, rtol=1e-12)
-    np.testing.assert_allclose(model.noise(plain.X), model.gp.eta2 + model.rise * away, rtol=1e-12)
+    np.testing.assert_allclose(model.data.noise, model.fit.rise * away, rtol=1e-12)
+    np.testing.assert_allclose(model.noise(plain.X), model.gp.eta2 + model.fit.rise * away, rtol=1e-12)
 
 
 def test_noisy_queries_tell_less():
@@ -81,46 +80,22 @@ def test_noisy_queries_tell_less():
 def test_with_many_results_it_is_tried_at_every_fourth_refit_and_kept_while_it_is_likelier():
     optimizer = brought(PROBLEM, lambda away: math.sqrt(0.0025 + 0.6 * away), n=120)
     rng, surrogate = np.random.default_rng(0), Surrogate()
-    first = surrogate.fit(PROBLEM, optimizer.history, rng, None)
-    assert first["rise"] > 0.0
-    assert surrogate.fit(PROBLEM, optimizer.history, rng, first)["rise"] > 0.0
-    without = {key: value for key, value in first.items() if key != "rise"}
-    assert "rise" not in surrogate.fit(PROBLEM, optimizer.history, rng, without)  # the second refit does not try
-    assert surrogate.fit(PROBLEM, optimizer.history, rng, {**without, "count": 3})["rise"] > 0.0
+    dataset = Dataset.from_history(PROBLEM, optimizer.history)
+    first = surrogate.fit(dataset, rng, None)
+    assert first.rise > 0.0
+    assert surrogate.fit(dataset, rng, first).rise > 0.0
+    without = replace(first, rise=None)
+    assert surrogate.fit(dataset, rng, without).rise is None  # the second refit does not try
+    assert surrogate.fit(dataset, rng, replace(without, count=3)).rise > 0.0
 
 
 def test_the_paper_and_a_problem_without_fidelities_have_none():
     optimizer = brought(PROBLEM, lambda away: math.sqrt(0.0025 + 0.6 * away))
-    assert "rise" not in Surrogate.paper().model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+    assert Surrogate.paper().model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit.rise is None
     single = Optimizer(Problem(PROBLEM.space), budget=targets(9), seed=0)
     for x in np.linspace(0.0, 1.0, 9):
         single.add({"x": float(x)}, {}, math.sin(6.0 * x))
-    assert "rise" not in model_of(single).fit
-
-
-def test_distance_counts_a_choice_as_a_whole_step():
-    fidelity = Space(a=Float(0.0, 1.0), kind=Choice(["rough", "fine"]))
-    problem = Problem(PROBLEM.space, fidelity, target={"a": 1.0, "kind": "fine"}, cost=lambda z: 1.0 + z["a"])
-    for is_extended in (False, True):
-        encoding = Encoding(problem, "matern52", None, is_extended)
-        zs = [{"a": 1.0, "kind": "fine"}, {"a": 0.0, "kind": "rough"}, {"a": 0.0, "kind": "fine"}]
-        away = encoding.away(encoding.features([{"x": 0.2}] * 3, zs))
-        np.testing.assert_allclose(away, [0.0, 1.0, math.sqrt(0.5)], atol=1e-12)
-
-
-def test_distance_counts_a_choice_as_a_whole_step_also_under_a_kernel_of_the_user():
-    fidelity = Space(a=Float(0.0, 1.0), kind=Choice(["fine", "rough", "wild"]))
-    problem = Problem(PROBLEM.space, fidelity, target={"a": 1.0, "kind": "fine"}, cost=lambda z: 1.0 + z["a"])
-    zs = [
-        {"a": 1.0, "kind": "fine"},
-        {"a": 1.0, "kind": "rough"},
-        {"a": 1.0, "kind": "wild"},
-        {"a": 0.5, "kind": "rough"},
-    ]
-    for kernel in (None, lambda a, b: np.where(a["kind"] == b["kind"], 1.0, 0.5)):
-        encoding = Encoding(problem, "matern52", kernel)
-        away = encoding.away(encoding.features([{"x": 0.2}] * 4, zs))
-        np.testing.assert_allclose(away, np.sqrt([0.0, 0.5, 0.5, 0.625]), atol=1e-12)
+    assert model_of(single).fit.rise is None
 
 
 def test_what_is_out_will_come_with_it_too():
@@ -129,13 +104,17 @@ def test_what_is_out_will_come_with_it_too():
     optimizer.enqueue({"x": 0.31}, {"z": 0.0})
     optimizer.ask()
     model = model_of(optimizer, guard=None)
-    assert model.rise > 0.0
+    assert model.fit.rise > 0.0
     assert len(model.data.pending) == 1
-    told = Data(
-        np.vstack([model.data.X, model.data.pending]),
-        np.append(model.data.y, 0.0),
-        np.append(model.data.noise, model.rise),
-        model.data.pending[:0],
+    data = model.data
+    told = TrainingData(
+        np.vstack([data.U, [[0.31]]]),
+        np.vstack([data.X, data.pending]),
+        np.append(data.y, 0.0),
+        np.append(data.noise, model.fit.rise),
+        np.append(data.is_target, False),
+        data.pending[:0],
+        data.is_pending_target[:0],
     )
     U = np.linspace(0.0, 1.0, 11)[:, None]
     np.testing.assert_allclose(model.moments(U)[1], replace(model, data=told).moments(U)[1], rtol=1e-7)
@@ -150,7 +129,7 @@ def test_it_can_be_given_back_as_a_number_that_is_known():
         model = surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0))
         numbers = model.hyperparameters()
         assert numbers["noise_rise"] > 0.0
-        assert_same_model(surrogate.known(PROBLEM, optimizer.history, numbers), model)
+        assert_same_model(surrogate.known(Dataset.from_history(PROBLEM, optimizer.history), numbers), model)
 
 
 def assert_same_model(known, learned):

@@ -9,7 +9,8 @@ import json
 from plotly.offline import get_plotlyjs
 
 import boca
-from boca import Float, Space, render, report
+from boca import Float, Space, report
+from boca.domain.words import expected
 from boca.report import figures, page
 from report.made import EVIL, NAMES, Page, made, of
 
@@ -80,7 +81,7 @@ def test_the_text_has_the_numbers_of_the_study(hostile, parsed):
     found, advised, paid = parsed.sections["found"], opt.recommend(), [t for t in opt.history if not t.added]
     assert f"{opt.best.value:.6g} at" in found
     assert f"(trial {opt.best.number})" in found
-    assert f"expected {render.expected(advised.mean, advised.std)}" in found
+    assert f"expected {expected(advised.mean, advised.std)}" in found
     assert ("it was run at the target" in found) == advised.verified
     assert f"{len(paid)} trials cost {opt.spent:.3g} of 5 targets." in found
     assert f"{len(paid)} × 1 = {len(paid)} cost units, {len(paid) / opt.spent:.3g} times as much." in found

@@ -161,7 +161,7 @@ def test_acquisitions_take_many_points_at_once_as_if_one_by_one():
 
 @pytest.mark.parametrize("u", [-1e7, -1e80, -1e150, 1e80, 1e200])
 def test_log_ei_of_any_finite_model_gives_no_warning_and_no_nan(u):
-    """A GP whose hyper-parameters the user fixed is not standardised, and results may lie anywhere."""
+    """A GP whose hyperparameters the user fixed is not standardized, and results may lie anywhere."""
     assert not np.any(np.isnan(log_ei(np.array([u]), np.ones(1), 0.0)))
 
 
@@ -280,7 +280,7 @@ def test_the_gradient_of_a_promise_is_its_finite_difference_and_zero_along_choic
 
 
 def test_the_gradient_of_a_promise_given_draws_is_its_finite_difference_too(model):
-    section, values = model.drawn(model.anchors(), np.random.default_rng(4).standard_normal((5, 8)))
+    section, values = model.given_draws(model.anchors(), np.random.default_rng(4).standard_normal((5, 8)))
     highest = np.max(values, axis=0)
     promise = BoundAcquisition(model, lambda mu, sigma: log_noisy_ei(mu, sigma, highest), section)
     has_its_finite_differences(promise, rtol=1e-3)  # without noise, slopes of 1e6 bend within a step

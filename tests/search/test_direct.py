@@ -13,7 +13,7 @@ from scipy.optimize import direct as scipy_direct
 from boca import problems
 from boca.gp.kernels import Kernel, Radial
 from boca.gp.model import GP
-from boca.search.direct import EPSILON, SMALLEST, minimise, potentially_optimal, size
+from boca.search.direct import LEAST_IMPROVEMENT, SMALLEST_RECTANGLE, minimize, potentially_optimal, size
 
 
 def wave(d, seed, *, length=0.4, features=30):
@@ -60,8 +60,8 @@ class Watched:
 
 
 class Rectangle:
-    def __init__(self, centre, cuts, loss):
-        self.centre, self.cuts, self.loss = centre, cuts, loss
+    def __init__(self, center, cuts, loss):
+        self.center, self.cuts, self.loss = center, cuts, loss
 
     @property
     def size(self):
@@ -79,31 +79,31 @@ def is_potentially_optimal(r, rectangles, least):
             low = max(low, (r.loss - other.loss) / (r.size - other.size))
         else:
             high = min(high, (other.loss - r.loss) / (other.size - r.size))
-    return high > 0.0 and low <= high and r.loss - high * r.size <= least - EPSILON * abs(least)
+    return high > 0.0 and low <= high and r.loss - high * r.size <= least - LEAST_IMPROVEMENT * abs(least)
 
 
 def by_the_book(loss, d, evaluations):
     """Return all points that DIRECT evaluates, one rectangle after another."""
 
-    def at(centre):
-        return float(loss(np.array([centre]))[0])
+    def at(center):
+        return float(loss(np.array([center]))[0])
 
     rectangles = [Rectangle((0.5,) * d, (0,) * d, at((0.5,) * d))]
     while len(rectangles) <= evaluations:
         least = min(rectangles, key=lambda r: r.loss)
-        if least.size < SMALLEST:
+        if least.size < SMALLEST_RECTANGLE:
             break
         for r in [r for r in rectangles if is_potentially_optimal(r, rectangles, least.loss)]:
             longest = [j for j in range(d) if r.cuts[j] == min(r.cuts)]
             new = {}
             for j in longest:
                 step = 3.0 ** -(r.cuts[j] + 1)
-                moved = [tuple(c + way * step * (i == j) for i, c in enumerate(r.centre)) for way in (1, -1)]
-                new[j] = [(centre, at(centre)) for centre in moved]
+                moved = [tuple(c + way * step * (i == j) for i, c in enumerate(r.center)) for way in (1, -1)]
+                new[j] = [(center, at(center)) for center in moved]
             for j in sorted(longest, key=lambda j: min(value for _, value in new[j])):
                 r.cuts = tuple(k + (i == j) for i, k in enumerate(r.cuts))
-                rectangles += [Rectangle(centre, r.cuts, value) for centre, value in new[j]]
-    return np.array([r.centre for r in rectangles])
+                rectangles += [Rectangle(center, r.cuts, value) for center, value in new[j]]
+    return np.array([r.center for r in rectangles])
 
 
 def as_set(points):
@@ -114,7 +114,7 @@ def as_set(points):
 @pytest.mark.parametrize("seed", range(3))
 def test_it_evaluates_the_points_of_the_definition_and_no_others(d, seed):
     loss = Watched(wave(d, seed))
-    minimise(loss, d, evaluations=250)
+    minimize(loss, d, evaluations=250)
     expected = by_the_book(loss.function, d, 250)
     assert len(loss.points) == len(expected)
     assert as_set(loss.points) == as_set(expected)
@@ -123,7 +123,7 @@ def test_it_evaluates_the_points_of_the_definition_and_no_others(d, seed):
 def test_equal_rectangles_are_divided_together():
     """What mirrors every coordinate mirrors the points, up to rounding that differs on the two sides."""
     loss = Watched(lambda U: np.cos(9.0 * np.abs(U - 0.5)) @ np.array([1.0, 0.8, 0.5]))
-    minimise(loss, 3, evaluations=200)
+    minimize(loss, 3, evaluations=200)
     for j in range(3):
         mirrored = np.where(np.arange(3) == j, 1.0 - loss.points, loss.points)
         assert as_set(mirrored) == as_set(loss.points)
@@ -158,7 +158,7 @@ def test_a_rectangle_that_can_hardly_improve_is_left_alone():
 
 def test_it_begins_in_the_centre_and_goes_a_third_each_way():
     loss = Watched(wave(3, 0))
-    minimise(loss, 3, evaluations=6)
+    minimize(loss, 3, evaluations=6)
     first, second = loss.batches[:2]
     np.testing.assert_array_equal(first, [[0.5, 0.5, 0.5]])
     expected = [0.5 + way * np.eye(3)[j] / 3.0 for way in (1, -1) for j in range(3)]
@@ -167,7 +167,7 @@ def test_it_begins_in_the_centre_and_goes_a_third_each_way():
 
 def test_every_coordinate_is_the_middle_of_a_power_of_a_third_and_no_point_comes_twice():
     loss = Watched(wave(2, 1))
-    minimise(loss, 2, evaluations=2000)
+    minimize(loss, 2, evaluations=2000)
     odd = 2.0 * 3.0**14 * loss.points
     np.testing.assert_allclose(odd, np.rint(odd), atol=1e-2)
     assert np.all(np.rint(odd) % 2 == 1)
@@ -177,7 +177,7 @@ def test_every_coordinate_is_the_middle_of_a_power_of_a_third_and_no_point_comes
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_corner_is_approached_and_never_reached(d):
     loss = Watched(lambda U: -np.sum((U - 2.0) ** 2, axis=1))  # least at the origin
-    best = minimise(loss, d, evaluations=3000)
+    best = minimize(loss, d, evaluations=3000)
     assert np.all(loss.points > 0.0)
     assert np.all(loss.points < 1.0)
     assert np.all(best < 0.01)
@@ -185,29 +185,29 @@ def test_a_corner_is_approached_and_never_reached(d):
 
 def test_it_stops_where_the_best_rectangle_is_small():
     loss = Watched(lambda U: np.sum((U - 0.5) ** 2, axis=1))
-    best = minimise(loss, 1, evaluations=10**6)
+    best = minimize(loss, 1, evaluations=10**6)
     np.testing.assert_array_equal(best, [0.5])
     halves = 0.5 / 3.0 ** np.arange(20)
-    assert len(loss.batches) == 1 + np.flatnonzero(halves < SMALLEST)[0]
+    assert len(loss.batches) == 1 + np.flatnonzero(halves < SMALLEST_RECTANGLE)[0]
 
 
 @pytest.mark.parametrize("d", [2, 6, 10])
 def test_the_last_round_is_completed(d):
     loss = Watched(wave(d, 2, length=0.1))
-    minimise(loss, d, evaluations=1000)
+    minimize(loss, d, evaluations=1000)
     assert sum(len(batch) for batch in loss.batches[:-1]) <= 1000 < len(loss.points)
 
 
 def test_a_round_is_one_batch():
     """Six thousand points in three dimensions in a few hundred calls."""
     loss = Watched(wave(3, 0))
-    minimise(loss, 3, evaluations=6000)
+    minimize(loss, 3, evaluations=6000)
     assert len(loss.batches) < 300
 
 
 def test_a_constant_is_searched_evenly():
     loss = Watched(lambda U: np.zeros(len(U)))
-    minimise(loss, 2, evaluations=50)
+    minimize(loss, 2, evaluations=50)
     grid = np.arange(1, 18, 2) / 18.0
     assert as_set(loss.points) == as_set(list(itertools.product(grid, grid)))
 
@@ -228,15 +228,15 @@ def test_it_finds_what_another_implementation_finds(name):
     """SciPy divides some rectangles off the hull as well; in the end both stand at the same minimum."""
     loss, d = LOSSES[name]
     evaluations = 2000
-    found = loss(minimise(loss, d, evaluations=evaluations)[None, :])[0]
+    found = loss(minimize(loss, d, evaluations=evaluations)[None, :])[0]
     other = scipy_direct(
         lambda u: float(loss(u[None, :])[0]),
         Bounds(np.zeros(d), np.ones(d)),
-        eps=EPSILON,
+        eps=LEAST_IMPROVEMENT,
         maxfun=evaluations,
         maxiter=evaluations,
         locally_biased=False,
-        len_tol=SMALLEST,
+        len_tol=SMALLEST_RECTANGLE,
         vol_tol=0.0,
     )
     spread = np.std(loss(np.random.default_rng(0).random((500, d))))

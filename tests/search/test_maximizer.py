@@ -1,4 +1,4 @@
-"""The maximisers on functions whose maximum is known, or found by looking at every point."""
+"""The maximizers on functions whose maximum is known, or found by looking at every point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from boca import Choice, Float, Int, Space
-from boca.search.maximizer import DIRECT_COMBINATIONS, ENUMERABLE, direct, sobol
+from boca.search.maximizer import DIRECT_COMBINATIONS, LISTED_UP_TO, direct, sobol
 
 
 class Objective:
@@ -41,9 +41,9 @@ def no_anchors(space):
     return np.empty((0, len(space)))
 
 
-def quadratic(centre, widths=1.0):
+def quadratic(center, widths=1.0):
     return Objective(
-        lambda U: -np.sum(((U - centre) / widths) ** 2, axis=1), lambda U: -2.0 * (U - centre) / np.square(widths)
+        lambda U: -np.sum(((U - center) / widths) ** 2, axis=1), lambda U: -2.0 * (U - center) / np.square(widths)
     )
 
 
@@ -65,36 +65,36 @@ def every_point(space):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 10])
 def test_the_top_of_a_quadratic_inside_the_cube_is_found(d):
-    centre = np.random.default_rng(d).random(d)
-    found = sobol(quadratic(centre), cube(d), np.random.default_rng(0), no_anchors(cube(d)))
-    np.testing.assert_allclose(found[0], centre, atol=1e-5)
+    center = np.random.default_rng(d).random(d)
+    found = sobol(quadratic(center), cube(d), np.random.default_rng(0), no_anchors(cube(d)))
+    np.testing.assert_allclose(found[0], center, atol=1e-5)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_direct_finds_the_top_of_a_quadratic(d):
-    centre = np.random.default_rng(d).uniform(0.1, 0.9, d)
-    found = direct(quadratic(centre), cube(d), np.random.default_rng(0), no_anchors(cube(d)))
-    np.testing.assert_allclose(found[0], centre, atol=5e-3)
+    center = np.random.default_rng(d).uniform(0.1, 0.9, d)
+    found = direct(quadratic(center), cube(d), np.random.default_rng(0), no_anchors(cube(d)))
+    np.testing.assert_allclose(found[0], center, atol=5e-3)
 
 
 @pytest.mark.parametrize("corner", list(itertools.product((0.0, 1.0), repeat=3)))
 def test_a_top_outside_the_cube_is_met_exactly_at_its_corner(corner):
-    centre = np.array(corner) * 3.0 - 1.0  # -1 or 2
-    found = sobol(quadratic(centre), cube(3), np.random.default_rng(0), no_anchors(cube(3)))
+    center = np.array(corner) * 3.0 - 1.0  # -1 or 2
+    found = sobol(quadratic(center), cube(3), np.random.default_rng(0), no_anchors(cube(3)))
     np.testing.assert_array_equal(found[0], corner)
 
 
 def test_a_top_beyond_one_face_is_met_on_that_face():
-    centre = np.array([0.3, 1.4])
-    found = sobol(quadratic(centre), cube(2), np.random.default_rng(0), no_anchors(cube(2)))
+    center = np.array([0.3, 1.4])
+    found = sobol(quadratic(center), cube(2), np.random.default_rng(0), no_anchors(cube(2)))
     assert found[0, 0] == pytest.approx(0.3, abs=1e-5)
     assert found[0, 1] == 1.0
 
 
 def test_axes_of_very_different_widths_do_not_mislead():
-    centre, widths = np.array([0.21, 0.64, 0.5]), np.array([1.0, 0.05, 0.2])
-    found = sobol(quadratic(centre, widths), cube(3), np.random.default_rng(0), no_anchors(cube(3)))
-    np.testing.assert_allclose(found[0], centre, atol=1e-4)
+    center, widths = np.array([0.21, 0.64, 0.5]), np.array([1.0, 0.05, 0.2])
+    found = sobol(quadratic(center, widths), cube(3), np.random.default_rng(0), no_anchors(cube(3)))
+    np.testing.assert_allclose(found[0], center, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -108,13 +108,13 @@ def test_the_highest_of_many_peaks_is_found(seed):
 
 def test_a_needle_beside_an_anchor_is_found_and_without_the_anchor_it_is_not():
     """Ten dimensions, a peak one hundredth wide: only somebody who knows where to look finds it."""
-    centre = np.random.default_rng(0).uniform(0.2, 0.8, 10)
+    center = np.random.default_rng(0).uniform(0.2, 0.8, 10)
 
     def needle(U):
-        s = np.sum((U - centre) ** 2, axis=1)
+        s = np.sum((U - center) ** 2, axis=1)
         return np.exp(-0.5 * s / 0.01**2) - 0.01 * np.sum((U - 0.5) ** 2, axis=1)
 
-    anchors = centre[None, :] + 0.005
+    anchors = center[None, :] + 0.005
     with_anchor = sobol(Objective(needle), cube(10), np.random.default_rng(1), anchors)
     without = sobol(Objective(needle), cube(10), np.random.default_rng(1), no_anchors(cube(10)))
     assert needle(with_anchor[:1])[0] > 0.9
@@ -141,12 +141,12 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize(("name", "maximise"), [*((name, sobol) for name in SMALL), ("choices", direct)])
-def test_a_small_discrete_space_is_searched_exactly_whatever_the_function(name, maximise):
+@pytest.mark.parametrize(("name", "maximize"), [*((name, sobol) for name in SMALL), ("choices", direct)])
+def test_a_small_discrete_space_is_searched_exactly_whatever_the_function(name, maximize):
     """White noise over the points: nothing but looking at all of them finds its maximum."""
     space = SMALL[name]
     points = every_point(space)
-    assert len(points) == space.size <= ENUMERABLE
+    assert len(points) == space.size <= LISTED_UP_TO
     index = {tuple(point): i for i, point in enumerate(points)}
     for seed in range(20):
         table = np.random.default_rng(seed).standard_normal(len(points))
@@ -154,7 +154,7 @@ def test_a_small_discrete_space_is_searched_exactly_whatever_the_function(name, 
         def look_up(U, table=table):
             return np.array([table[index[tuple(u)]] for u in U])
 
-        found = maximise(Objective(look_up), space, np.random.default_rng(seed), no_anchors(space))
+        found = maximize(Objective(look_up), space, np.random.default_rng(seed), no_anchors(space))
         np.testing.assert_array_equal(found[0], points[np.argmax(table)])
         np.testing.assert_array_equal(look_up(found[: len(points)]), np.sort(table)[::-1])
 
@@ -189,20 +189,20 @@ def on_lattice(space, function, gradient, seed):
 
 @pytest.mark.parametrize("name", LARGE)
 def test_a_large_lattice_is_searched_exactly_where_the_function_has_one_top(name):
-    """Random quadratics with correlated axes, their centres inside the cube and outside, against every point."""
+    """Random quadratics with correlated axes, their centers inside the cube and outside, against every point."""
     space = LARGE[name]
     points = every_point(space)
-    assert len(points) > ENUMERABLE
+    assert len(points) > LISTED_UP_TO
     k = sum(not isinstance(p, Choice) for p in space.values())
     for seed in range(12):
         rng = np.random.default_rng(seed)
         Q, _ = np.linalg.qr(rng.standard_normal((k, k)))
         A = (Q * rng.uniform(1.0, 3.0, k)) @ Q.T
-        centre = rng.uniform(-0.2, 1.2, k)
+        center = rng.uniform(-0.2, 1.2, k)
         objective = on_lattice(
             space,
-            lambda V, A=A, c=centre: -np.einsum("ij,jk,ik->i", V - c, A, V - c),
-            lambda V, A=A, c=centre: -2.0 * (V - c) @ A,
+            lambda V, A=A, c=center: -np.einsum("ij,jk,ik->i", V - c, A, V - c),
+            lambda V, A=A, c=center: -2.0 * (V - c) @ A,
             seed,
         )
         found = sobol(objective, space, np.random.default_rng(seed), no_anchors(space))
@@ -224,8 +224,8 @@ def test_a_large_lattice_is_mostly_searched_exactly_where_the_function_has_many_
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_numbers_integers_and_choices_are_maximised_together(seed):
-    """Against every combination of the discrete ones, with the number maximised by itself for each."""
+def test_numbers_integers_and_choices_are_maximized_together(seed):
+    """Against every combination of the discrete ones, with the number maximized by itself for each."""
     space = Space(a=Choice(["u", "v", "w"]), x=Float(-1.0, 3.0), n=Int(0, 9))
     function, gradient = wave(2, seed, length=0.3)
     levels = 0.3 * np.random.default_rng(seed).standard_normal(3)
@@ -253,23 +253,23 @@ def test_numbers_integers_and_choices_are_maximised_together(seed):
 
 
 def test_a_ridge_across_the_lattice_is_walked_to_its_end():
-    """The neighbours of the continuous top are not the best lattice points on the way: single steps must go on."""
+    """The neighbors of the continuous top are not the best lattice points on the way: single steps must go on."""
     space = Space(n=Int(0, 60), m=Int(0, 60))
-    centre = np.array([0.613, 0.287])
+    center = np.array([0.613, 0.287])
 
     def value(U):
         U = space.snap(U)
-        return -((U[:, 0] - centre[0]) ** 2) - (U[:, 1] - centre[1]) ** 2 - 1.5 * np.prod(U - centre, axis=1)
+        return -((U[:, 0] - center[0]) ** 2) - (U[:, 1] - center[1]) ** 2 - 1.5 * np.prod(U - center, axis=1)
 
     def slope(U):
-        return -2.0 * (U - centre) - 1.5 * (U - centre)[:, ::-1]
+        return -2.0 * (U - center) - 1.5 * (U - center)[:, ::-1]
 
     found = sobol(Objective(value, slope), space, np.random.default_rng(0), no_anchors(space))
     assert value(found[:1])[0] == np.max(value(every_point(space)))
 
 
 def test_a_function_without_a_slope_is_climbed_step_by_step():
-    """Nothing but comparing neighbours leads from the best of the candidates to the top."""
+    """Nothing but comparing neighbors leads from the best of the candidates to the top."""
     space = Space(n=Int(0, 9_999), a=Choice(["u", "v", "w"]))
     for top in (0, 137, 4_321, 9_999):
         objective = Objective(
@@ -282,7 +282,7 @@ def test_a_function_without_a_slope_is_climbed_step_by_step():
 def test_all_corners_of_the_cell_around_a_continuous_top_are_compared():
     """The slope leads to (500.4, 300.6); the best lattice point around it is two steps from the nearest."""
     space = Space(n=Int(0, 1_000), m=Int(0, 1_000))
-    centre = np.array([0.5004, 0.3006])
+    center = np.array([0.5004, 0.3006])
     bonus = {(500, 301): 1.0, (501, 300): 5.0}
 
     class Rounded(Objective):
@@ -293,7 +293,7 @@ def test_all_corners_of_the_cell_around_a_continuous_top_are_compared():
         def value_and_gradient(self, U):
             return self.function(U), self.gradient(U)
 
-    smooth = quadratic(centre)
+    smooth = quadratic(center)
     found = sobol(Rounded(smooth.function, smooth.gradient), space, np.random.default_rng(0), no_anchors(space))
     assert space.from_unit(found[0]) == {"n": 501, "m": 300}
 
@@ -303,7 +303,7 @@ def test_all_corners_of_the_cell_around_a_continuous_top_are_compared():
 
 SPACES = {**SMALL, **LARGE, "cube": cube(3), "one": cube(1), "half": Space(a=Choice(["u", "v"]), x=Float(0.0, 1.0))}
 EVERYWHERE = pytest.mark.parametrize(
-    ("name", "maximise"),
+    ("name", "maximize"),
     [*((name, sobol) for name in SPACES), *((name, direct) for name in ("choices", "cube", "three", "half"))],
 )
 
@@ -315,11 +315,11 @@ def short_direct(monkeypatch):
 
 @EVERYWHERE
 @pytest.mark.usefixtures("short_direct")
-def test_every_row_is_a_point_that_exists(name, maximise):
+def test_every_row_is_a_point_that_exists(name, maximize):
     space = SPACES[name]
     function, _ = wave(len(space), 1)
     objective = Objective(lambda U: function(space.snap(U)))
-    found = maximise(
+    found = maximize(
         objective, space, np.random.default_rng(0), space.snap(np.random.default_rng(1).random((3, len(space))))
     )
     assert len(found) >= min(space.size, 100)
@@ -331,27 +331,27 @@ def test_every_row_is_a_point_that_exists(name, maximise):
 
 @EVERYWHERE
 @pytest.mark.usefixtures("short_direct")
-def test_rows_come_best_first_so_that_the_next_is_the_one_to_take_instead(name, maximise):
+def test_rows_come_best_first_so_that_the_next_is_the_one_to_take_instead(name, maximize):
     space = SPACES[name]
     function, _ = wave(len(space), 3)
     objective = Objective(lambda U: function(space.snap(U)))
     anchors = space.snap(np.random.default_rng(1).random((3, len(space))))
-    found = maximise(objective, space, np.random.default_rng(0), anchors)
+    found = maximize(objective, space, np.random.default_rng(0), anchors)
     values = objective.function(found)
-    if maximise is direct:  # its own answer leads; what follows are substitutes
+    if maximize is direct:  # its own answer leads; what follows are substitutes
         values = values[1:]
     assert np.all(np.diff(values) <= 1e-12)
 
 
 @EVERYWHERE
 @pytest.mark.usefixtures("short_direct")
-def test_the_random_stream_alone_decides(name, maximise):
+def test_the_random_stream_alone_decides(name, maximize):
     space = SPACES[name]
     function, _ = wave(len(space), 4)
     objective = Objective(lambda U: function(space.snap(U)))
     anchors = space.snap(np.random.default_rng(1).random((3, len(space))))
-    first = maximise(objective, space, np.random.default_rng(5), anchors)
-    np.testing.assert_array_equal(maximise(objective, space, np.random.default_rng(5), anchors), first)
+    first = maximize(objective, space, np.random.default_rng(5), anchors)
+    np.testing.assert_array_equal(maximize(objective, space, np.random.default_rng(5), anchors), first)
 
 
 def test_another_stream_looks_elsewhere():
@@ -383,7 +383,7 @@ def test_direct_searches_once_a_combination_of_choices():
         assert best_of_its_kind[1] == pytest.approx(x, abs=1e-3)
 
 
-def test_direct_leaves_more_combinations_than_it_can_pay_for_to_the_other_maximiser():
+def test_direct_leaves_more_combinations_than_it_can_pay_for_to_the_other_maximizer():
     space = Space(a=Choice(list(range(5))), b=Choice(list(range(5))), c=Choice(list(range(3))), x=Float(0.0, 1.0))
     assert DIRECT_COMBINATIONS < 5 * 5 * 3
     levels = np.random.default_rng(0).standard_normal((5, 5, 3))

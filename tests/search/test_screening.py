@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import boca
 from boca import Choice, Float, History, Int, Problem, Space, Surrogate
-from boca.model.posterior import LEADING, UNBOUNDED, leading_of
+from boca.model.dataset import Dataset
+from boca.model.posterior import ALL_VALUED_UP_TO, LEADING_RESULTS, leading_count
 from boca.search import acquisition
 from boca.search.acquisition import BoundAcquisition
-from boca.search.maximizer import EACH, SCREENED, STARTS, Bounded, _ranked, _screened, sobol
-from boca.strategies.boca import _over_draws
+from boca.search.maximizer import SCREENING_BATCH, STARTS, STARTS_PER_GROUP, Bounded, _ranked, _screened, sobol
+from boca.strategies.boca import _improvement_over_draws
 from boca.testing import Case
 from support.trials import made as trial_of
 
@@ -57,7 +60,7 @@ def known(problem, *, eta2=1e-4):
 
 def model(name, n=80, *, out=0, eta2=1e-4):
     problem = PROBLEMS[name]
-    return Surrogate().known(problem, results(problem, n, out=out), known(problem, eta2=eta2))
+    return Surrogate().known(Dataset.from_history(problem, results(problem, n, out=out)), known(problem, eta2=eta2))
 
 
 def candidates(name, m=700, seed=1):
@@ -68,8 +71,8 @@ def candidates(name, m=700, seed=1):
 @pytest.fixture
 def few_leading(monkeypatch):
     """Let 16 results bound what 80 say."""
-    monkeypatch.setattr("boca.model.posterior.UNBOUNDED", 32)
-    monkeypatch.setattr("boca.model.posterior.LEADING", 16)
+    monkeypatch.setattr("boca.model.posterior.ALL_VALUED_UP_TO", 32)
+    monkeypatch.setattr("boca.model.posterior.LEADING_RESULTS", 16)
 
 
 @pytest.fixture(params=["16 of 80", "all 80"])
@@ -81,20 +84,20 @@ def bounded(request):
 
 
 class Watched:
-    """A promise that counts the rows that it was asked to value."""
+    """A objective that counts the rows that it was asked to value."""
 
-    def __init__(self, promise):
-        self.promise, self.valued = promise, 0
+    def __init__(self, objective):
+        self.objective, self.valued = objective, 0
 
     def value(self, U):
         self.valued += len(U)
-        return self.promise.value(U)
+        return self.objective.value(U)
 
     def bound(self, U):
-        return self.promise.bound(U)
+        return self.objective.bound(U)
 
     def value_and_gradient(self, U):
-        return self.promise.value_and_gradient(U)
+        return self.objective.value_and_gradient(U)
 
 
 # Bounds ---------------------------------------------------------------------------------------------------------------
@@ -104,8 +107,8 @@ class Watched:
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("out", [0, 5])
 def test_a_bound_is_never_below_the_value(name, formula, out, bounded):
-    promise, U = BoundAcquisition(model(name, out=out), FORMULAS[formula]), candidates(name)
-    value, bound = promise.value(U), promise.bound(U)
+    objective, U = BoundAcquisition(model(name, out=out), FORMULAS[formula]), candidates(name)
+    value, bound = objective.value(U), objective.bound(U)
     slack = 1e-9 * (1.0 + np.abs(value))
     assert np.all(bound >= value - slack)
     if formula == "mean":
@@ -118,17 +121,17 @@ def test_a_bound_is_never_below_the_value(name, formula, out, bounded):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_bound_given_draws_is_never_below_the_value(name):
     fitted = model(name, eta2=0.1)
-    promise, U = _over_draws(fitted, fitted.queried, np.random.default_rng(0)), candidates(name)
-    value, bound = promise.value(U), promise.bound(U)
+    objective, U = _improvement_over_draws(fitted, fitted.queried, np.random.default_rng(0)), candidates(name)
+    value, bound = objective.value(U), objective.bound(U)
     assert np.all(bound >= value - 1e-9 * (1.0 + np.abs(value)))
     assert np.mean(bound > value + 1e-3) > 0.5
-    best, values = _screened(promise, U)
-    np.testing.assert_array_equal(best[:EACH], U[np.argsort(-value, kind="stable")[:EACH]])
-    np.testing.assert_allclose(values[:EACH], np.sort(value)[::-1][:EACH], rtol=1e-9)
+    best, values = _screened(objective, U)
+    np.testing.assert_array_equal(best[:STARTS_PER_GROUP], U[np.argsort(-value, kind="stable")[:STARTS_PER_GROUP]])
+    np.testing.assert_allclose(values[:STARTS_PER_GROUP], np.sort(value)[::-1][:STARTS_PER_GROUP], rtol=1e-9)
 
 
 def test_the_formulas_rise_with_the_mean_and_the_deviation():
-    """So what is too large of either gives a bound; this must hold for every formula that a promise is made of."""
+    """So what is too large of either gives a bound; this must hold for every formula of the module."""
     mu = np.repeat(np.linspace(5.0, 13.0, 40), 50)
     sigma = np.tile(np.geomspace(1e-6, 3.0, 50), 40)
     for formula in FORMULAS.values():
@@ -138,11 +141,73 @@ def test_the_formulas_rise_with_the_mean_and_the_deviation():
             assert np.all(np.asarray(slope) >= 0.0)
 
 
+def test_every_acquisition_that_declares_that_it_rises_is_tested():
+    declared = [kind for kind in vars(acquisition).values() if getattr(kind, "rises", None) is True]
+    assert {type(formula) for formula in FORMULAS.values()} | {acquisition.LogNoisyEI} == set(declared)
+
+
+# A formula that falls -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LowerConfidenceBound:
+    """mu - 2 sigma, which falls as the deviation grows."""
+
+    rises: ClassVar[bool] = False
+
+    def __call__(self, mu, sigma):
+        return mu - 2.0 * sigma, 1.0, -2.0
+
+
+@dataclass(frozen=True)
+class Misdeclared(LowerConfidenceBound):
+    """The same, with the wrong declaration."""
+
+    rises: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize("leading", [16, LEADING_RESULTS])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_of_a_formula_that_falls_nothing_is_bounded_and_the_best_candidate_survives(name, leading, monkeypatch):
+    monkeypatch.setattr("boca.model.posterior.LEADING_RESULTS", leading)
+    fitted, U = model(name, 300), candidates(name)
+    assert leading_count(fitted.target_slice) == leading  # screening is on
+    objective = Watched(BoundAcquisition(fitted, LowerConfidenceBound()))
+    assert objective.bound(U) is None
+    points, values = _screened(objective, U)
+    assert objective.valued == len(points) == len(U)
+    value = objective.value(U)
+    np.testing.assert_array_equal(points[0], U[np.argmax(value)])
+    assert values[0] == np.max(value)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_maximizer_of_a_formula_that_falls_is_no_worse_than_any_candidate(name):
+    fitted, space = model(name, 300), PROBLEMS[name].space
+    objective = BoundAcquisition(fitted, LowerConfidenceBound())
+    found = sobol(objective, space, np.random.default_rng(3), fitted.anchors())
+    some = np.vstack([candidates(name), fitted.queried])
+    assert objective.value(found[:1])[0] >= np.max(objective.value(some)) - 1e-9
+
+
+@pytest.mark.usefixtures("few_leading")
+@pytest.mark.parametrize("name", ["floats", "every kind"])
+def test_a_formula_that_falls_but_says_it_rises_loses_its_best_candidates(name):
+    """A negative control: what the declaration prevents."""
+    fitted, U = model(name, 300), candidates(name)
+    objective = BoundAcquisition(fitted, Misdeclared())
+    value, bound = objective.value(U), objective.bound(U)
+    assert np.mean(value > bound + 1e-6) > 0.9
+    points, _ = _screened(objective, U)
+    best = U[np.argsort(-value, kind="stable")[:STARTS_PER_GROUP]]
+    assert not np.array_equal(points[:STARTS_PER_GROUP], best)
+
+
 @pytest.mark.usefixtures("few_leading")
 def test_the_results_tied_to_the_target_lead():
     """The first rows of the factor are those whose fidelity says most of the target: they bound best."""
     fitted = model("floats")
-    ties = fitted._ties(fitted.gp.X)
+    ties = fitted._target_correlations(fitted.gp.X)
     assert np.all(np.diff(ties) <= 0.0)
     np.testing.assert_array_equal(fitted.gp.X[:27, -1], 1.0)  # a third of 80 results
     assert fitted.gp.X[-1, -1] < 0.5
@@ -151,14 +216,18 @@ def test_the_results_tied_to_the_target_lead():
 @pytest.mark.usefixtures("few_leading")
 def test_with_few_results_nothing_is_bounded():
     for n, is_bounded in ((10, False), (32, False), (33, True)):
-        promise = BoundAcquisition(model("floats", n), FORMULAS["ucb"])
-        assert (promise.bound(candidates("floats", 5)) is not None) == is_bounded
+        objective = BoundAcquisition(model("floats", n), FORMULAS["ucb"])
+        assert (objective.bound(candidates("floats", 5)) is not None) == is_bounded
 
 
 def test_the_number_of_leading_results_is_what_the_library_says():
-    for n, leading in ((UNBOUNDED, None), (UNBOUNDED + 1, UNBOUNDED + 1), (2 * LEADING, 2 * LEADING)):
-        assert leading_of(model("integers", n).section) == leading
-    assert leading_of(model("integers", 2 * LEADING + 1).section) == LEADING
+    for n, leading in (
+        (ALL_VALUED_UP_TO, None),
+        (ALL_VALUED_UP_TO + 1, ALL_VALUED_UP_TO + 1),
+        (2 * LEADING_RESULTS, 2 * LEADING_RESULTS),
+    ):
+        assert leading_count(model("integers", n).target_slice) == leading
+    assert leading_count(model("integers", 2 * LEADING_RESULTS + 1).target_slice) == LEADING_RESULTS
 
 
 # Screening ------------------------------------------------------------------------------------------------------------
@@ -174,13 +243,13 @@ def test_the_best_are_those_of_ranking_everything(name, formula, out):
         U = candidates(name, seed=seed)
         watched = Watched(BoundAcquisition(fitted, FORMULAS[formula]))
         points, values = _screened(watched, U)
-        _, all_values = _ranked(watched.promise, U)
-        np.testing.assert_allclose(values[:EACH], all_values[:EACH], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(watched.promise.value(points), values, rtol=1e-9, atol=1e-12)
+        _, all_values = _ranked(watched.objective, U)
+        np.testing.assert_allclose(values[:STARTS_PER_GROUP], all_values[:STARTS_PER_GROUP], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(watched.objective.value(points), values, rtol=1e-9, atol=1e-12)
         assert np.all(np.diff(values) <= 0.0)
         assert len(points) == len(values) == watched.valued
         if formula == "mean":
-            assert watched.valued == SCREENED  # the bound is the value but for rounding
+            assert watched.valued == SCREENING_BATCH  # the bound is the value but for rounding
 
 
 @pytest.mark.usefixtures("bounded")
@@ -196,13 +265,15 @@ def test_a_bound_that_is_too_low_would_be_seen():
 
     class TooLow(Watched):
         def bound(self, U):
-            mean, variance = self.promise.model.section.at_most(self.promise.model.encoding.x_features(U), 16)
+            mean, variance = self.objective.model.target_slice.upper_bounds(
+                self.objective.model.encoding.x_features(U), 16
+            )
             return mean - np.sqrt(variance)
 
-    promise = BoundAcquisition(model("floats"), FORMULAS["ucb"])
+    objective = BoundAcquisition(model("floats"), FORMULAS["ucb"])
     U = candidates("floats")
-    _, values = _screened(TooLow(promise), U)
-    assert not np.allclose(values[:EACH], _ranked(promise, U)[1][:EACH])
+    _, values = _screened(TooLow(objective), U)
+    assert not np.allclose(values[:STARTS_PER_GROUP], _ranked(objective, U)[1][:STARTS_PER_GROUP])
 
 
 class Toy:
@@ -248,7 +319,7 @@ def test_it_stops_where_no_bound_is_above_the_last_of_the_best():
     values = np.linspace(1.0, 0.0, 300)
     exact, loose = Toy(bounds=values), Toy(bounds=np.full(300, 2.0))
     _screened(exact, toy_rows(values))
-    assert exact.asked == list(range(SCREENED))
+    assert exact.asked == list(range(SCREENING_BATCH))
     _screened(loose, toy_rows(values))
     assert len(loose.asked) == 300
 
@@ -262,7 +333,7 @@ def test_a_high_bound_at_the_end_is_looked_at_first():
     assert points[0, 0] == 299
 
 
-@pytest.mark.parametrize("m", [0, 1, EACH - 1, EACH, SCREENED])
+@pytest.mark.parametrize("m", [0, 1, STARTS_PER_GROUP - 1, STARTS_PER_GROUP, SCREENING_BATCH])
 def test_few_candidates_are_all_looked_at(m):
     values = np.random.default_rng(2).random(m)
     points, found = _screened(Toy(bounds=values + 0.1), toy_rows(values))
@@ -290,7 +361,7 @@ def ranked_by_mean(fitted):
 def test_the_best_of_what_was_run_are_among_those_that_promise_most(name, monkeypatch):
     everything = model(name, 90)
     np.testing.assert_array_equal(everything.anchors(), ranked_by_mean(everything)[:5])
-    monkeypatch.setattr("boca.model.posterior.PROMISING", 45)
+    monkeypatch.setattr("boca.model.posterior.BEST_AMONG_RESULTS", 45)
     some = model(name, 90)
     np.testing.assert_array_equal(some.anchors(2), everything.anchors(2))
     assert len(some.anchors(90)) <= 45
@@ -300,11 +371,11 @@ def test_a_high_result_far_from_the_target_does_not_take_the_place_of_one_at_it(
     """Where cheap results are high and say nothing of the target, the best x is one that was run there."""
     problem = PROBLEMS["floats"]
     history = results(problem, 60)
-    lifted = History([t if problem.is_target(t.z) else t.completed(t.value + 50, z={"n": 0.0}) for t in history])
-    fitted = Surrogate().known(problem, lifted, known(problem) | {"h_z": [0.2]})
-    monkeypatch.setattr("boca.model.posterior.PROMISING", 20)
+    raised = History([t if problem.is_target(t.z) else t.completed(t.value + 50, z={"n": 0.0}) for t in history])
+    fitted = Surrogate().known(Dataset.from_history(problem, raised), known(problem) | {"h_z": [0.2]})
+    monkeypatch.setattr("boca.model.posterior.BEST_AMONG_RESULTS", 20)
     best = problem.space.from_unit(fitted.anchors(1)[0])
-    assert best in [t.x for t in lifted if problem.is_target(t.z)]
+    assert best in [t.x for t in raised if problem.is_target(t.z)]
 
 
 @pytest.mark.usefixtures("few_leading")
@@ -312,7 +383,7 @@ def test_a_high_result_far_from_the_target_does_not_take_the_place_of_one_at_it(
 def test_the_maximum_is_drawn_much_as_if_all_deviations_were_exact(eta2):
     fitted, U = model("floats", eta2=eta2), candidates("floats", 256)
     mu, sigma = fitted.moments(U)
-    rough_mu, rough = fitted.rough_moments(U, exact=64)
+    rough_mu, rough = fitted.approximate_moments(U, exact=64)
     np.testing.assert_allclose(rough_mu, mu, rtol=1e-3)
     assert np.all(rough >= sigma - 1e-9)
     is_exact = np.isclose(rough, sigma, rtol=1e-9)
@@ -322,7 +393,7 @@ def test_the_maximum_is_drawn_much_as_if_all_deviations_were_exact(eta2):
     def quartiles(sigma):
         return np.quantile(acquisition.drawn_maxima(mu, sigma, np.random.default_rng(5), 400), [0.25, 0.75])
 
-    exact, close, bounded = map(quartiles, (sigma, rough, fitted.rough_moments(U, exact=0)[1]))
+    exact, close, bounded = map(quartiles, (sigma, rough, fitted.approximate_moments(U, exact=0)[1]))
     assert np.all(exact <= close + 1e-9)
     assert np.all(close - exact < 0.6 * (bounded - exact))
     assert np.all(close - exact < 0.5 * np.diff(exact))
@@ -330,41 +401,41 @@ def test_the_maximum_is_drawn_much_as_if_all_deviations_were_exact(eta2):
 
 def test_all_deviations_are_exact_where_results_are_few():
     fitted, U = model("floats", 40), candidates("floats", 256)
-    np.testing.assert_array_equal(fitted.rough_moments(U, exact=0), fitted.moments(U))
+    np.testing.assert_array_equal(fitted.approximate_moments(U, exact=0), fitted.moments(U))
 
 
-# In the maximiser -----------------------------------------------------------------------------------------------------
+# In the maximizer -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def unbounded(monkeypatch):
     """Let a test be without bounds until it undoes this."""
-    monkeypatch.setattr("boca.model.posterior.UNBOUNDED", 10**9)
+    monkeypatch.setattr("boca.model.posterior.ALL_VALUED_UP_TO", 10**9)
     return monkeypatch
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("leading", [16, LEADING])
-def test_the_maximiser_finds_the_same_with_and_without_bounds(name, formula, leading, unbounded):
+@pytest.mark.parametrize("leading", [16, LEADING_RESULTS])
+def test_the_maximizer_finds_the_same_with_and_without_bounds(name, formula, leading, unbounded):
     space, fitted = PROBLEMS[name].space, model(name)
-    promise = BoundAcquisition(fitted, FORMULAS[formula])
-    plain = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
+    objective = BoundAcquisition(fitted, FORMULAS[formula])
+    plain = sobol(objective, space, np.random.default_rng(3), fitted.anchors())
     unbounded.undo()
-    unbounded.setattr("boca.model.posterior.LEADING", leading)
-    assert leading_of(fitted.section) == min(leading, 80)
-    bounded = sobol(promise, space, np.random.default_rng(3), fitted.anchors())
-    np.testing.assert_allclose(promise.value(bounded[:1]), promise.value(plain[:1]), rtol=1e-6, atol=1e-6)
+    unbounded.setattr("boca.model.posterior.LEADING_RESULTS", leading)
+    assert leading_count(fitted.target_slice) == min(leading, 80)
+    bounded = sobol(objective, space, np.random.default_rng(3), fitted.anchors())
+    np.testing.assert_allclose(objective.value(bounded[:1]), objective.value(plain[:1]), rtol=1e-6, atol=1e-6)
     assert len(bounded) <= len(plain)
     assert len(bounded) >= 2 * STARTS
     np.testing.assert_array_equal(space.snap(bounded), bounded)
 
 
-@pytest.mark.parametrize("leading", [16, LEADING])
+@pytest.mark.parametrize("leading", [16, LEADING_RESULTS])
 def test_a_whole_suggestion_is_as_good_with_bounds_as_without(leading, unbounded):
     problem = PROBLEMS["floats"]
     history, budget = results(problem, 80, out=2), boca.Budget(1e9, 1.0, spent=50.0)
-    strategy = boca.Boca(hyperparameters=known(problem), improve_at_target=False)
+    strategy = boca.Boca(hyperparameters=known(problem), target_turns=("aim",))
 
     def bound():
         made = strategy.suggest(problem, history, budget, np.random.default_rng(4))
@@ -373,5 +444,5 @@ def test_a_whole_suggestion_is_as_good_with_bounds_as_without(leading, unbounded
 
     plain = bound()
     unbounded.undo()
-    unbounded.setattr("boca.model.posterior.LEADING", leading)
+    unbounded.setattr("boca.model.posterior.LEADING_RESULTS", leading)
     assert math.isclose(bound(), plain, rel_tol=1e-6)

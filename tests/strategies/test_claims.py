@@ -1,4 +1,4 @@
-"""What the paper claims of BOCA on samples of a GP, over paired seeds; every method learns the hyper-parameters."""
+"""What the paper claims of BOCA on samples of a GP, over paired seeds; every method learns the hyperparameters."""
 
 from __future__ import annotations
 

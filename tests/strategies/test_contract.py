@@ -153,11 +153,11 @@ def test_known_hyperparameters_are_the_ones_that_decide():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"h_x": [0.3]}, "2 bandwidths, one a parameter"),
-        ({"h_x": [0.3] * 3, "h_z": [1.0]}, "2 bandwidths, one a parameter"),
+        ({"h_x": [0.3]}, r"h_x.* 2 length scales.*\[0.3\]"),
+        ({"h_x": [0.3] * 3, "h_z": [1.0]}, "h_x.* 2 length scales"),
         ({"kappa0": "much"}, "finite number"),
-        ({"kappa0": 0.0}, "kappa0 > 0"),
-        ({"eta2": -0.1}, "eta2 >= 0"),
+        ({"kappa0": 0.0}, r"kappa0.*positive; got 0\.0"),
+        ({"eta2": -0.1}, r"eta2.*at least 0; got -0\.1"),
         ({"h_z": [1.0, math.nan]}, "finite"),
         ({"kapa0": 1.0}, "with the keys"),
     ],
@@ -266,7 +266,7 @@ def test_a_fidelity_that_only_stands_in_for_another_is_not_called_a_choice(strat
         optimizer.add({"c": "uv"[i % 2]}, {"z": 5}, float(i), cost=20.0)
     trials = optimizer.ask(8)
     assert len({(t.x["c"], t.z["z"]) for t in trials}) == 8
-    assert ["keeps a worker busy" in t.why["reason"] for t in trials] == [False] * 2 + [True] * 6
+    assert ["not idle" in t.why["reason"] for t in trials] == [False] * 2 + [True] * 6
 
 
 @pytest.mark.parametrize("name", ["boca", "paper", "gp-ucb", "gp-ei", "mf-gp-ucb", "mf-sko", "random"])

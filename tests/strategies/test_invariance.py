@@ -146,7 +146,7 @@ def test_an_offset_of_the_values_does_not_matter(strategy, shift):
 
 
 @EVERY
-def test_minimising_is_maximising_the_negative_ask_for_ask(strategy):
+def test_minimizing_is_maximizing_the_negative_ask_for_ask(strategy):
     up = plain_run(strategy, 0.01)
     down = play(make(direction="minimize"), strategy, lambda x, z: -g(x, z), noise=0.01)
     assert asks(down) == asks(up)

@@ -15,7 +15,7 @@ from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import History
 from boca.search.initial_design import random_start
-from boca.strategies.base import ladder
+from boca.strategies.ladder import ladder
 
 X = boca.Space(x=boca.Float(0.0, 1.0))
 STRATEGIES = {"mf_gp_ucb": boca.MFGPUCB, "mf_sko": boca.MFSKO}
@@ -147,7 +147,7 @@ def test_the_order_is_that_of_the_cost_as_it_is_known_now():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], r"fidelities must be a list of fidelities, a mapping by name each; got \[\]"),
+        ([], r"fidelities must be a list.*got \[\]"),
         ({"n": 0.5, "m": 3}, "fidelities must be a list"),
         (0.5, "fidelities must be a list"),
         ({0.5}, "fidelities must be a list"),
@@ -171,7 +171,7 @@ def test_a_list_that_cannot_be_meant_is_refused_when_the_study_is_made(strategy,
 def test_options_beyond_counting_must_be_named(strategy):
     many = boca.Space(a=boca.Choice(list("abcd")), b=boca.Choice([1, 2, 3]))
     problem = boca.Problem(X, many, cost=lambda z: z["b"], target={"a": "a", "b": 3})
-    with pytest.raises(InvalidInput, match="12 fidelities are too many for one model each: name at most 10"):
+    with pytest.raises(InvalidInput, match=r"has 12 points.* at most 10 .*fidelities="):
         boca.Optimizer(problem, budget=boca.targets(10), strategy=strategy(), seed=0)
     some = strategy(fidelities=[{"a": "b", "b": 1}, {"a": "c", "b": 2}])
     boca.Optimizer(problem, budget=boca.targets(10), strategy=some, seed=0)

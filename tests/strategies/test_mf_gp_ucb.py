@@ -20,8 +20,8 @@ from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import History, Trial
 from boca.search.maximizer import MAXIMIZERS
-from boca.strategies.base import ladder
-from boca.strategies.mf_gp_ucb import donor_level, raised, widened
+from boca.strategies.ladder import ladder
+from boca.strategies.mf_gp_ucb import adapted_gammas, adapted_zeta, fallback_level
 from support.trials import made as trial_of
 
 # The oracle ---------------------------------------------------------------------------------------------------------
@@ -76,8 +76,8 @@ def first_uncertain(levels, x, beta, thresholds):
 ONE = boca.Problem(
     boca.Space(x=boca.Float(0.0, 1.0)), boca.Space(z=boca.Float(0.0, 1.0)), cost=lambda z: 0.1 + 0.9 * z["z"]
 )
-LADDER = ladder(ONE, None, costs(ONE, ()))
-Z = [z["z"] for z in LADDER]
+JITTER_STEPS = ladder(ONE, None, costs(ONE, ()))
+Z = [z["z"] for z in JITTER_STEPS]
 KNOWN = {"kappa0": 1.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.1], "h_z": [1.0]}
 
 
@@ -122,7 +122,7 @@ SOME = ((0.1, Z[2], 0.3), (0.3, Z[0], 1.0), (0.35, Z[1], 1.2), (0.6, Z[1], 0.8),
 
 @pytest.mark.parametrize("maximizer", ["sobol", "direct"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_point_asked_maximises_the_least_bound_and_the_level_is_the_first_uncertain_one(maximizer, seed):
+def test_the_point_asked_maximizes_the_least_bound_and_the_level_is_the_first_uncertain_one(maximizer, seed):
     rng = np.random.default_rng(seed)
     history = observed(*((float(rng.random()), Z[i % 3], float(rng.standard_normal())) for i in range(12)))
     suggestion = suggest(history, maximizer=maximizer)
@@ -139,7 +139,7 @@ def test_the_point_asked_maximises_the_least_bound_and_the_level_is_the_first_un
     assert why["beta"] == pytest.approx(beta, rel=1e-12)
     assert why["bound"] == pytest.approx(asked, rel=1e-8)
     assert why["level"] == first_uncertain(levels, suggestion.x, beta, why["thresholds"])
-    assert suggestion.z == LADDER[why["level"] - 1]
+    assert suggestion.z == JITTER_STEPS[why["level"] - 1]
     mean, deviation = levels[-1].moments([suggestion.x])
     assert why["mean"] == pytest.approx(mean[0], abs=1e-9)
     assert why["std"] == pytest.approx(deviation[0], rel=1e-8)
@@ -148,8 +148,8 @@ def test_the_point_asked_maximises_the_least_bound_and_the_level_is_the_first_un
     assert "fits" not in why
 
 
-def maximised(monkeypatch, history, problem=ONE, **more):
-    """Return what was maximised, around which anchors, and what came of it."""
+def maximized(monkeypatch, history, problem=ONE, **more):
+    """Return what was maximized, around which anchors, and what came of it."""
     seen = []
 
     def spy(objective, space, rng, anchors):
@@ -164,7 +164,7 @@ def maximised(monkeypatch, history, problem=ONE, **more):
 def test_every_level_can_be_the_one_that_bounds(monkeypatch):
     """phi on a grid, with a point out at each level; the search starts around the highest bounds among the queried."""
     history = History([*observed(*SOME), *(trial(6 + i, 0.5, z, None, state="running") for i, z in enumerate(Z))])
-    _, bound, anchors, why = maximised(monkeypatch, history)
+    _, bound, anchors, why = maximized(monkeypatch, history)
     grid = np.linspace(0.0, 1.0, 101)
     levels, xs = processes(history), [{"x": float(x)} for x in grid]
     expected = least_bound(levels, xs, why["beta"], why["zeta"])
@@ -225,7 +225,7 @@ def test_the_gradient_of_the_bound_is_its_finite_difference(monkeypatch, learned
         y = unit * (math.sin(4.0 * x["a"]) + 0.5 * x["b"] * (x["kind"] == "u")) + 0.1 * float(rng.standard_normal())
         trials.append(replace(trial(i, 0.0, Z[i % 3], y), x=x))
     numbers = None if learned else {**KNOWN, "h_x": [0.8, 0.3, 0.5], "eta2": 0.1}
-    _, bound, _, _ = maximised(monkeypatch, History(trials), problem, hyperparameters=numbers)
+    _, bound, _, _ = maximized(monkeypatch, History(trials), problem, hyperparameters=numbers)
     U = space.snap(np.random.default_rng(5).uniform(0.05, 0.95, (40, 3)))
     value, gradient = bound.value_and_gradient(U)
     np.testing.assert_allclose(value, bound.value(U), rtol=1e-4, atol=1e-5)
@@ -260,18 +260,18 @@ def test_the_gradient_of_the_bound_is_its_finite_difference(monkeypatch, learned
 def test_zeta_becomes_twice_a_difference_that_it_does_not_allow(surprises, M, expected):
     """Here the value that surprised lay as far from the mean below as from the result there."""
     both = [(m, difference, difference) for m, difference in surprises]
-    assert widened(1.0, both, M) == pytest.approx(expected, rel=1e-15)
+    assert adapted_zeta(1.0, both, M) == pytest.approx(expected, rel=1e-15)
 
 
 def test_zeta_stays_where_the_mean_below_was_right_or_the_result_there_is():
-    assert widened(1.0, [(1, 1.0, 5.0)], 3) == 1.0  # no surprise: whatever the result below, its mean was right
-    assert widened(1.0, [(1, 5.0, 1.0)], 3) == 1.0
+    assert adapted_zeta(1.0, [(1, 1.0, 5.0)], 3) == 1.0  # no surprise: whatever the result below, its mean was right
+    assert adapted_zeta(1.0, [(1, 5.0, 1.0)], 3) == 1.0
 
 
 def test_zeta_stays_a_number_whatever_the_difference():
     """And so does what it allows at the cheapest of three levels."""
-    assert 2.0 * widened(1.0, [(0, math.inf, math.inf)], 3) < math.inf
-    assert 2.0 * widened(1.0, [(0, 1e308, 1e308)], 3) < math.inf
+    assert 2.0 * adapted_zeta(1.0, [(0, math.inf, math.inf)], 3) < math.inf
+    assert 2.0 * adapted_zeta(1.0, [(0, 1e308, 1e308)], 3) < math.inf
 
 
 @pytest.mark.parametrize(
@@ -294,11 +294,11 @@ def test_zeta_stays_a_number_whatever_the_difference():
     ],
 )
 def test_a_threshold_doubles_when_nothing_above_it_was_queried_for_longer_than_the_cost_ratio(queried, cost, expected):
-    assert raised(1.0, queried, cost) == expected
+    assert adapted_gammas(1.0, queried, cost) == expected
 
 
 def test_a_threshold_stays_a_number():
-    assert raised(1e300, [0] * 200, [1.0, 1.0])[0] < math.inf
+    assert adapted_gammas(1e300, [0] * 200, [1.0, 1.0])[0] < math.inf
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_threshold_stays_a_number():
     ],
 )
 def test_the_target_lends_its_hyperparameters_if_it_has_three_results(counts, expected):
-    assert donor_level(counts) == expected
+    assert fallback_level(counts) == expected
 
 
 # zeta and the thresholds at first -----------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def test_results_that_were_brought_count_as_the_start_and_those_of_iterations_an
 
 def test_a_start_of_equal_values_has_the_scale_of_the_model_for_its_range():
     same = observed((0.1, Z[0], 4.0), (0.5, Z[2], 4.0))
-    assert suggest(same).why["zeta"] == 0.01  # known processes are not standardised
+    assert suggest(same).why["zeta"] == 0.01  # known processes are not standardized
     why = suggest(same, hyperparameters=None).why
     assert why["zeta"] == pytest.approx(0.01 * why["fits"]["scale"], rel=1e-12)
 
@@ -375,7 +375,7 @@ def test_a_surprising_value_leads_to_a_query_of_the_same_point_one_level_below(m
     assert loud.z == {"z": Z[m - 1]}
     assert loud.why["level"] == m
     assert loud.why["phase"] == "model"
-    assert "query 4" in loud.why["reason"]
+    assert "trial 4" in loud.why["reason"]
 
 
 @pytest.mark.parametrize(("m", "allowed"), [(2, 0.1), (1, 0.2)])
@@ -662,7 +662,7 @@ def test_levels_with_fewer_than_three_results_borrow_and_the_others_have_their_o
             continue
         counts = Counter(name_of(t.z) for t in told)
         names = [name_of(z) for z in run.levels]
-        donor = names[donor_level([counts[name] for name in names])]
+        donor = names[fallback_level([counts[name] for name in names])]
         records = asked.why["fits"]["levels"]
         assert list(records) == names
         for name in names:
@@ -679,7 +679,7 @@ def test_who_borrows_from_whom(counts, lends, own):
     rng = np.random.default_rng(1)
     points = [(float(rng.random()), Z[m], float(rng.standard_normal())) for m in range(3) for _ in range(counts[m])]
     why = suggest(observed(*points), hyperparameters=None).why
-    records = [why["fits"]["levels"][name_of(z)] for z in LADDER]
+    records = [why["fits"]["levels"][name_of(z)] for z in JITTER_STEPS]
     for m in range(3):
         assert (records[m] == records[lends]) is (m not in own)
         assert records[m]["results"] == counts[m if m in own else lends]
@@ -696,7 +696,7 @@ def test_why_survives_json_and_the_stored_history_gives_the_same_suggestion(run)
     assert one == other
 
 
-def test_minimising_is_maximising_the_negative_ask_for_ask(run):
+def test_minimizing_is_maximizing_the_negative_ask_for_ask(run):
     down = play(made("minimize"), boca.MFGPUCB(maximizer="sobol"), lambda x, z: -g(x, z), noise=0.02, trials=22)
     up = run.history[: len(down)]
     assert [(t.x, t.z, t.phase) for t in down] == [(t.x, t.z, t.phase) for t in up]
@@ -788,7 +788,7 @@ def test_results_of_another_scale_elsewhere_are_no_reason_to_learn_again(stray):
     [
         ({"maximizer": "lbfgs"}, "maximizer"),
         ({"surrogate": "paper"}, "surrogate"),
-        ({"surrogate": boca.Surrogate(fidelity_kernel=lambda a, b: 1.0)}, "no fidelity_kernel applies"),
+        ({"surrogate": boca.Surrogate(fidelity_kernel=lambda a, b: 1.0)}, "fidelity_kernel must be None"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(settings, message):
@@ -821,5 +821,5 @@ def test_a_level_without_results_has_its_middle_among_the_largest_floats(sign):
 
 def test_known_numbers_must_fit_the_problem():
     strategy = boca.MFGPUCB(hyperparameters={**KNOWN, "h_x": [0.1, 0.2]})
-    with pytest.raises(InvalidInput, match="1 bandwidths, one a parameter"):
+    with pytest.raises(InvalidInput, match=r"h_x.* 1 length scale"):
         boca.Optimizer(ONE, budget=boca.targets(10), strategy=strategy, seed=0)

@@ -177,7 +177,7 @@ class Learned:
             mean[1], deviation[1] = 1.0, _DECLARED_EXPONENT_DEVIATION
             return mean, deviation
         k = len(self._numeric)
-        mean[1 : 1 + k] = [self.problem.dearer_towards(name) for name in self._numeric]
+        mean[1 : 1 + k] = [self.problem.cost_direction(name) for name in self._numeric]
         mean[1 + 2 * k : -1] = math.log(0.5)
         deviation[1 + k : 1 + 2 * k] = _CURVATURE_DEVIATION
         return mean, deviation

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 from boca.accounting import cost as cost_models
-from boca.accounting.readable import readable
 from boca.domain.budget import Budget, Limit
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
+from boca.domain.words import readable
 
 _START_SHARE = 0.1  # of the budget, for the queries of the start: the paper's tenth
 _START_TARGETS_PER_COORDINATE = 1  # the start without a budget, in targets: per dimension, and one for the mean

@@ -16,7 +16,7 @@ from rich.table import Table
 from boca.cli.arguments import Json, Name, Url
 from boca.domain.errors import InvalidInput, StorageFailed
 from boca.domain.trial import History, Trial
-from boca.render import point
+from boca.domain.words import point
 from boca.study import trial_io
 from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace
 

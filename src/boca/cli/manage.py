@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from boca.accounting.ledger import Ledger
-from boca.accounting.readable import readable
 from boca.cli.arguments import Name, Url
 from boca.cli.look import read
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import History, Trial, point_key
+from boca.domain.words import readable
 from boca.study import spec
 from boca.study.storage import Snapshot
 from boca.study.storage.reader import Reader, StoredStudy

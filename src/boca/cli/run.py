@@ -10,13 +10,12 @@ from typing import Annotated
 import typer
 
 from boca.accounting.ledger import Ledger
-from boca.accounting.readable import readable
 from boca.domain.errors import BocaError
+from boca.domain.words import advice, point, readable
 from boca.execution import run as execution
 from boca.execution.callbacks import Log, Progress
 from boca.execution.options import RunOptions, StudyOptions
 from boca.execution.run import Result
-from boca.render import advice, point
 from boca.study.storage.location import location
 from boca.studyfile import StudyFile, load
 

@@ -1,1 +1,1 @@
-"""What a user speaks of: spaces, problems, trials, budgets, and what can go wrong with them.  All of it is frozen."""
+"""Spaces, problems, trials, budgets and errors: the nouns of the user.  All of them are immutable."""

@@ -1,4 +1,4 @@
-"""What may be spent: as a user says it, and as a strategy is told of it."""
+"""The budget: as a user gives it, and as a strategy sees it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from boca.domain.errors import InvalidInput
-from boca.domain.space import finite_number
+from boca.domain.space import positive_number
+
+_ROUNDING_OF_SUMS = 1e-12  # of the total, by which a sum of costs may exceed it
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a user is ready to spend, in the unit in which it was said."""
+    """The budget in the unit in which the user gave it."""
 
     amount: float
     unit: Literal["targets", "seconds", "cost"]
 
     def __post_init__(self) -> None:
-        amount = finite_number(self.amount, "The budget")
-        if amount <= 0:
-            raise InvalidInput(f"The budget must be positive; got {self.amount!r}.")
-        object.__setattr__(self, "amount", amount)
+        object.__setattr__(self, "amount", positive_number(self.amount, "The budget"))
 
 
 def targets(n: float) -> Limit:
-    """Return a budget of n evaluations' worth at the target fidelity."""
+    """Return a budget of n target evaluations: n times the cost of one evaluation at the target."""
     return Limit(n, "targets")
 
 
@@ -36,7 +34,7 @@ def seconds(s: float) -> Limit:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a strategy may know of the money, in cost units: all of it, the share of the start, what is gone."""
+    """The budget in cost units, as a strategy sees it: the total, the part of the start, what is spent or reserved."""
 
     total: float
     start: float
@@ -48,5 +46,5 @@ class Budget:
         return self.total - self.spent - self.reserved
 
     def affords(self, cost: float) -> bool:
-        """Whether a query of this cost fits; sums of floats may miss the total by rounding, money may not."""
-        return cost <= self.left + 1e-12 * self.total if math.isfinite(self.total) else True
+        """Whether a query of this cost is within what is left, up to the rounding of sums."""
+        return cost <= self.left + _ROUNDING_OF_SUMS * self.total if math.isfinite(self.total) else True

@@ -1,6 +1,6 @@
-"""What can go wrong, said so that the reader knows what to do next.
+"""The errors of the library.
 
-Every message names the invariant, the value that was seen, and the way out.
+A message has three parts: what is wrong with the value seen, what is allowed, what to type.
 """
 
 from collections.abc import Iterable
@@ -8,34 +8,34 @@ from typing import Any
 
 
 class BocaError(Exception):
-    """The base of every error that this library raises on purpose."""
+    """The base of all errors that the library raises on purpose."""
 
 
 class InvalidInput(BocaError, ValueError):
-    """A space, a point, a value, a cost or a setting that cannot be meant."""
+    """A space, point, value, cost or setting that is not allowed."""
 
 
 class InvalidTrial(BocaError, ValueError):
-    """A result for a trial that is unknown or already has one."""
+    """A result for a trial that does not exist or already has one."""
 
 
 class StorageFailed(BocaError, RuntimeError):
-    """A database that cannot be opened, read or written; what it acknowledged before is still there."""
+    """A database that cannot be opened, read or written; what it has acknowledged is not lost."""
 
 
 class RunStopped(BocaError, RuntimeError):
-    """A run that an error ended; `result` holds everything that was found until then."""
+    """A run that was ended by an error; `result` holds everything found until then."""
 
     def __init__(self, message: str, result: object) -> None:
         super().__init__(message)
         self.result = result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self.args, self.result), self.__dict__  # an exception is made anew of its args alone
+        return type(self), (*self.args, self.result), self.__dict__  # unpickling passes only `args`
 
 
 class ObjectiveFailed(RunStopped):
-    """A run that the objective ended: every trial failed, or with on_error="raise" the first one that did."""
+    """A run in which every trial failed or, with on_error="raise", one did."""
 
 
 def instance_of(value: object, kind: type, what: str) -> None:
@@ -45,7 +45,7 @@ def instance_of(value: object, kind: type, what: str) -> None:
 
 
 def flags(settings: object, *names: str) -> None:
-    """Refuse a switch that is neither on nor off: a word such as "no" would count as on."""
+    """Refuse settings that are neither True nor False: a word such as "no" would count as True."""
     for name in names:
         value = getattr(settings, name)
         if not isinstance(value, bool):
@@ -53,7 +53,7 @@ def flags(settings: object, *names: str) -> None:
 
 
 def one_of(value: object, allowed: Iterable[object], what: str) -> None:
-    """Refuse a misspelt option where it is written, not in the middle of a study."""
+    """Refuse a value that is not one of the allowed ones."""
     options = list(allowed)
     if value not in options:
         raise InvalidInput(f"{what} must be one of {options}; got {value!r}.")

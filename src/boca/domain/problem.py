@@ -1,4 +1,4 @@
-"""The problem: what to search, at which fidelities, towards which target, at what cost."""
+"""The problem: the space, the fidelities, the target and the cost."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ from boca.domain.space import FloatArray, Point, Space, finite_number
 Direction: TypeAlias = Literal["maximize", "minimize"]
 CostFunction: TypeAlias = Callable[[Mapping[str, Any]], float]
 
-# Points a dimension of the grid of fidelities, for one to four dimensions; beyond, Sobol points and the corners.
-_GRID = {1: 101, 2: 21, 3: 10, 4: 6}
-_GRID_BEYOND = 1296
+# Points per axis of the grid of fidelities, by the number of fidelities: at most 1,296 points in all.
+_GRID_POINTS_PER_AXIS = {1: 101, 2: 21, 3: 10, 4: 6}
+_SOBOL_FIDELITIES = 1296  # with more than four fidelities, instead of a grid: as many points as with four
+_MOST_CORNERS = 4 * _SOBOL_FIDELITIES  # with more than twelve fidelities, some are left out
 
-_ASSUMED_OPTION = 0.5  # share of the target's cost that another option is taken to have before one is measured
-_ASSUMED_LEAST = 0.01  # the same for the low end of a fidelity that starts at zero
+_ASSUMED_COST_OF_OPTION = 0.5  # of the target's: the cost of any other option of a choice, before one is measured
+_LEAST_ASSUMED_COST = 0.01  # of the target's, near the low end of a fidelity that starts at zero
 
 
 class Problem:
-    """What is optimised: x in `space`, z in `fidelity`, and f(x) = g(target, x) as the aim.
+    """What is optimized: f(x) = g(target, x), with x in `space` and z in `fidelity`.
 
-    `cost` is a positive function of z in any unit; None means that it is not known: it is then measured in seconds
-    and learned.  `target` names the fidelity that counts; a name left out takes its upper bound.
+    Args:
+        space: the parameters to search.
+        fidelity: the fidelities; None if there are none.
+        cost: a positive function of z in any unit; None to measure it in seconds and learn it.
+        target: the fidelity at which f is to be optimal; a name that is left out takes its upper bound.
+        direction: "maximize" or "minimize".
     """
 
     def __init__(
@@ -51,13 +56,15 @@ class Problem:
         fidelity = fidelity or Space()
         shared = sorted(set(space) & set(fidelity))
         if shared:
-            raise InvalidInput(f"A name may be in the space or in the fidelity, not in both; got {shared}.")
+            raise InvalidInput(
+                f"A name may be in space or in fidelity, not in both; got {shared} in both. Rename one parameter."
+            )
         self.space = space
         self.fidelity = fidelity
         self.direction: Direction = direction
         self._target = _target(fidelity, {} if target is None else target)
         self._cost = cost
-        if cost is not None:  # say at once what would otherwise fail in the middle of a study
+        if cost is not None:  # refuse a wrong cost now, not in the middle of a study
             _ = self.target_cost, self.grid_costs
 
     def __repr__(self) -> str:
@@ -68,16 +75,16 @@ class Problem:
 
     @property
     def target(self) -> Point:
-        """The fidelity that counts, z*."""
+        """The target fidelity, z*."""
         return dict(self._target)
 
     @property
     def has_declared_cost(self) -> bool:
-        """Whether cost is known beforehand; without fidelities every query is one target and costs one unit."""
+        """Whether the cost is known; without fidelities, every query is at the target and costs one unit."""
         return self._cost is not None or not self.fidelity
 
     def cost(self, z: Mapping[str, Any]) -> float:
-        """Return the declared cost of a query at z; where there is none, what is assumed before the first result."""
+        """Return the declared cost of a query at z; if there is none, what is assumed before the first result."""
         if self._cost is None:
             return self.assumed_cost(z)
         try:
@@ -95,26 +102,26 @@ class Problem:
         return number
 
     def assumed_cost(self, z: Mapping[str, Any]) -> float:
-        """Return the product of z_i / target_i, of target_i / z_i where the target is the low end of a fidelity.
+        """Return the product of z_i / target_i, or of target_i / z_i if the target is the low end of a fidelity.
 
-        What is cheaper is found out by trying what looks cheaper.
+        This assumption only decides which fidelities are tried first, and measured.
         """
         return math.prod(self._assumed_share(name, z[name]) for name in self.fidelity)
 
     def _assumed_share(self, name: str, value: Any) -> float:
         parameter, target = self.fidelity[name], self._target[name]
         if parameter.ends is None:
-            return 1.0 if value == target else _ASSUMED_OPTION
-        power = self.dearer_towards(name)
+            return 1.0 if value == target else _ASSUMED_COST_OF_OPTION
+        power = self.cost_direction(name)
         if parameter.ends[0] >= 0 and target > 0:
-            return max(math.pow(value / target, power), _ASSUMED_LEAST)
-        u = parameter.to_unit([value, target])  # no ratio without a zero: dearer along the scale
+            return max(math.pow(value / target, power), _LEAST_ASSUMED_COST)
+        u = parameter.to_unit([value, target])  # a range without a zero has no ratios: the cost grows along the scale
         return math.exp(power * float(u[0] - u[1]))
 
-    def dearer_towards(self, name: str) -> float:
-        """Return 1 for a fidelity that is taken to cost more the higher it is, -1 where its target is the low end.
+    def cost_direction(self, name: str) -> float:
+        """Return 1 if a fidelity is assumed to cost more the higher it is, -1 if its target is the low end.
 
-        A solver's tolerance is of the second kind.
+        An example of the second kind is a solver's tolerance.
         """
         ends = self.fidelity[name].ends
         return -1.0 if ends is not None and self._target[name] == ends[0] else 1.0
@@ -124,12 +131,12 @@ class Problem:
 
     @cached_property
     def grid(self) -> tuple[list[Point], FloatArray]:  # m fidelities, Z (m, p)
-        """Return the fidelities among which a strategy chooses, ends included, in a fixed order."""
+        """The fidelities among which a strategy chooses, ends included, in a fixed order."""
         Z = _grid(self.fidelity)
         return [self.fidelity.from_unit(z) for z in Z], Z
 
     def grid_index(self, z: Mapping[str, Any]) -> int:
-        """Return where a fidelity of the grid is in it."""
+        """Return the index of a fidelity in the grid."""
         return self._grid_places[tuple(z.values())]
 
     @cached_property
@@ -138,7 +145,7 @@ class Problem:
 
     @cached_property
     def grid_costs(self) -> FloatArray:  # (m,)
-        """Return the declared cost of every point of the grid; it is asked for once."""
+        """The declared cost of every point of the grid."""
         return np.array([self.cost(z) for z in self.grid[0]])
 
     @cached_property
@@ -157,7 +164,9 @@ def _target(fidelity: Space, given: Mapping[str, Any]) -> Point:
         if name in given:
             full[name] = given[name]
         elif parameter.ends is None:
-            raise InvalidInput(f"target[{name!r}] must be given: a Choice has no upper bound. One of {parameter}.")
+            raise InvalidInput(
+                f"target[{name!r}] is missing, and a Choice has no upper bound; give one of {list(parameter.options)}."
+            )
         else:
             full[name] = parameter.ends[1]
     return fidelity.validate(full, "target")
@@ -167,13 +176,13 @@ def _grid(fidelity: Space) -> FloatArray:  # (m, p)
     p = len(fidelity)
     if p == 0:
         return np.empty((1, 0))
-    if p in _GRID:
-        axes = [parameter.axis(_GRID[p]) for parameter in fidelity.values()]
+    if p in _GRID_POINTS_PER_AXIS:
+        axes = [parameter.axis(_GRID_POINTS_PER_AXIS[p]) for parameter in fidelity.values()]
         return np.array(list(itertools.product(*axes)))
     from scipy.stats import qmc
 
-    powers = math.ceil(math.log2(_GRID_BEYOND))
-    sobol = fidelity.snap(qmc.Sobol(p, scramble=False).random_base2(powers)[:_GRID_BEYOND])
+    powers = math.ceil(math.log2(_SOBOL_FIDELITIES))
+    sobol = fidelity.snap(qmc.Sobol(p, scramble=False).random_base2(powers)[:_SOBOL_FIDELITIES])
     ends = [np.array([0.0, 1.0]) if q.is_ordered else q.axis(0) for q in fidelity.values()]
-    corners = np.array(list(itertools.islice(itertools.product(*ends), 4 * _GRID_BEYOND)))
+    corners = np.array(list(itertools.islice(itertools.product(*ends), _MOST_CORNERS)))
     return np.unique(np.vstack([sobol, corners]), axis=0)

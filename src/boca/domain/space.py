@@ -1,8 +1,8 @@
-"""Parameters and spaces: what the user may vary, and where each point lies in the unit cube.
+"""Parameters and spaces, and where their points lie in the unit cube.
 
-This is the one place where user values and unit coordinates are turned into each other.  An `Int` is the lattice of
-its integers in [0, 1], ends included, and a `Choice` is one coordinate whose codes mean nothing but "same" or
-"different"; both convert exactly, so the model sees the very point that is evaluated.
+This is the one place that converts between the values of the user and unit coordinates.  An `Int` is the lattice of
+its integers in [0, 1], ends included.  A `Choice` is one coordinate whose codes only mean "same" or "different".  Both
+convert exactly, so the model sees the point that is evaluated.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from numpy.typing import NDArray
 from boca.domain.errors import InvalidInput, flags
 
 FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]
 Point: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal["float", "int", "choice"]
 
-_WIDEST_INT = 2**52  # beyond this, or on a log scale beyond the next, neighbours share a coordinate
-_LARGEST_LOG_INT = 2**45
+_WIDEST_INT = 2**52  # beyond, neighboring integers would share a unit coordinate
+_LARGEST_LOG_INT = 2**45  # likewise on a log scale
 
 
 def finite_number(value: object, what: str) -> float:
-    """Return a finite float, or say what was wrong with the value; an array of one number is a number."""
+    """Return a finite float, or refuse the value; an array of one number is a number."""
     is_masked = _is_masked(value)
     if isinstance(value, np.ndarray | np.generic) and value.size == 1 and not is_masked:
         value = value.item()
@@ -44,13 +46,29 @@ def finite_number(value: object, what: str) -> float:
     return number
 
 
+def positive_number(value: object, what: str) -> float:
+    """Return a finite float above zero, or refuse the value."""
+    number = finite_number(value, what)
+    if number <= 0.0:
+        raise InvalidInput(f"{what} must be positive; got {value!r}.")
+    return number
+
+
+def non_negative_number(value: object, what: str) -> float:
+    """Return a finite float that is not below zero, or refuse the value."""
+    number = finite_number(value, what)
+    if number < 0.0:
+        raise InvalidInput(f"{what} must not be negative; got {value!r}.")
+    return number
+
+
 def _is_masked(value: object) -> bool:
-    """Whether a value is what NumPy calls masked: there is none, though behind the mask a number may lie."""
+    """Whether a value is what NumPy calls masked: missing, whatever number is behind the mask."""
     return isinstance(value, np.ndarray) and value.size == 1 and bool(getattr(value, "mask", False))
 
 
 def whole_number(value: object, what: str) -> int:
-    """Return an int; a float without fraction counts as one."""
+    """Return an int, or refuse the value; a float without a fraction counts as one."""
     if isinstance(value, bool) or _is_masked(value):
         raise InvalidInput(f"{what} must be an integer; got {value!r}.")
     try:
@@ -76,7 +94,7 @@ def _check_bounds(low: float, high: float, log: bool, kind: str) -> None:
 
 @dataclass(frozen=True)
 class Float:
-    """A real number in [low, high]; `log=True` searches orders of magnitude."""
+    """A real number in [low, high]; `log=True` searches on a logarithmic scale."""
 
     kind: ClassVar[Kind] = "float"
     is_ordered: ClassVar[bool] = True
@@ -101,11 +119,11 @@ class Float:
 
     @property
     def levels(self) -> None:
-        """How many values there are: a continuum."""
+        """How many values there are; None, because they are not countable."""
         return
 
     def axis(self, points: int) -> FloatArray:  # (k,)
-        """Return at most so many unit coordinates, evenly from end to end; every option of a choice."""
+        """Return at most `points` unit coordinates, evenly from end to end; for a choice, one per option."""
         return np.linspace(0.0, 1.0, points)
 
     def to_json(self) -> dict[str, Any]:
@@ -126,7 +144,7 @@ class Float:
         return float(min(max(_unscale(u, self.low, self.high, self.log), self.low), self.high))
 
     def snap(self, u: FloatArray) -> FloatArray:  # (n,) -> (n,)
-        """Return the nearest coordinates that stand for a value."""
+        """Return the nearest coordinates that belong to a value."""
         return np.clip(u, 0.0, 1.0)
 
     def around(self, u: float) -> list[float]:
@@ -207,7 +225,7 @@ class Int:
 
 
 def _plain(option: Any) -> Any:
-    """Return the value of a NumPy scalar, and of a member of an Enum that is a string or a number too."""
+    """Return the value of a NumPy scalar, or of an Enum member that is also a string or a number."""
     if isinstance(option, np.generic):
         return option.item()
     return option.value if isinstance(option, Enum) and isinstance(option, str | int | float) else option
@@ -215,10 +233,10 @@ def _plain(option: Any) -> Any:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several options without an order: names, flags, information sources.
+    """One of several options without an order, such as names, flags or information sources.
 
-    They are plain values, as a storage gives them back: of a NumPy scalar, or of an Enum that is a string or a number
-    too, the value is taken.
+    The options are plain values, because a storage returns such: a NumPy scalar or an Enum member that is also a string
+    or a number is replaced by its value.
     """
 
     kind: ClassVar[Kind] = "choice"
@@ -247,12 +265,12 @@ class Choice:
 
     @property
     def options(self) -> tuple[Any, ...]:
-        """The options; a parameter with an order has none."""
+        """The options; an ordered parameter has none."""
         return self.choices
 
     @property
     def ends(self) -> None:
-        """A choice has no order, and so no ends."""
+        """A choice has no ends, because it has no order."""
         return
 
     @property
@@ -286,11 +304,11 @@ class Choice:
         return self.choices[round(min(max(u, 0.0), 1.0) * (self.levels - 1))]
 
     def snap(self, u: FloatArray) -> FloatArray:
-        """Cut [0, 1] into equal shares, so that a uniform draw favours no option."""
+        """Cut [0, 1] into equal parts, so that a uniform draw favors no option."""
         u = np.clip(u, 0.0, 1.0)
         codes = np.minimum(np.floor(u * self.levels), self.levels - 1)
         already = np.rint(u * (self.levels - 1))
-        exact = already / (self.levels - 1) == u  # a coordinate that stands for an option stays
+        exact = already / (self.levels - 1) == u  # the coordinate of an option stays
         return np.asarray(np.where(exact, already, codes) / (self.levels - 1), dtype=float)
 
     def around(self, u: float) -> list[float]:
@@ -302,10 +320,10 @@ class Choice:
 
 
 Parameter: TypeAlias = Float | Int | Choice
-"""All have `kind`, `is_ordered`, `options` (of a choice), `ends` (of an ordered one), `log`, `levels` and `to_json`."""
+"""All have `kind`, `is_ordered`, `options` (empty if ordered), `ends` (None if not), `log`, `levels` and `to_json`."""
 
 
-def parameter_of(described: Mapping[str, Any]) -> Parameter:
+def parameter_from_json(described: Mapping[str, Any]) -> Parameter:
     """Return the parameter that `to_json` described."""
     if described["type"] == "choice":
         return Choice(described["choices"])
@@ -334,7 +352,7 @@ class Space(Mapping[str, Parameter]):
         twice = [name for name in named if name in (parameters or {})]
         if twice:
             raise InvalidInput(
-                f"Space needs every name once; got {twice} in the mapping and as keywords. "
+                f"Space needs every name once; got {twice} both in the mapping and as keywords. "
                 "To replace a parameter, give Space({**parameters, name: parameter})."
             )
         given = {**(parameters or {}), **named}
@@ -369,7 +387,7 @@ class Space(Mapping[str, Parameter]):
 
     @property
     def size(self) -> int | float:
-        """How many points there are; infinite as soon as one parameter is a Float."""
+        """How many points there are; infinite if one parameter is a Float."""
         levels = [p.levels for p in self.values()]
         return math.inf if None in levels else math.prod(level for level in levels if level is not None)
 
@@ -408,7 +426,7 @@ class Space(Mapping[str, Parameter]):
         }
 
     def snap(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m, d)
-        """Move every row to the nearest point that exists."""
+        """Return the nearest point that exists for every row."""
         if self.is_continuous:
             return np.minimum(np.maximum(U, 0.0), 1.0)
         snapped = np.empty_like(U, dtype=float)

@@ -13,7 +13,7 @@ import sys
 
 from boca.accounting.ledger import Ledger
 from boca.domain.trial import Trial
-from boca.render import point
+from boca.domain.words import point
 from boca.study.optimizer import Optimizer
 
 _BAR_WIDTH = 30  # characters; leaves room for the words beside it in a terminal of 80 columns

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from boca.domain.errors import ObjectiveFailed
 from boca.domain.trial import History, Trial
+from boca.domain.words import point
 from boca.execution.options import Callback
-from boca.render import point
 from boca.study.optimizer import Optimizer
 
 GIVE_UP_AFTER_FAILURES = 5

@@ -1,4 +1,4 @@
 """Exact Gaussian-process regression on NumPy and SciPy: arrays in, arrays out.
 
-Nothing here knows of trials, fidelities or users.
+Nothing here knows what the inputs and the values stand for.
 """

@@ -1,10 +1,10 @@
-"""Hyper-parameters from data: the marginal likelihood with its gradient, multi-start L-BFGS-B.
+"""Hyperparameters from data: the marginal likelihood with its gradient, multi-start L-BFGS-B.
 
-This is the one place where y is standardised.
+This is the one place where y is standardized.
 
-    theta             log kappa0, log of all length scales, log eta2, all for standardised y; then what the factors and
-                      terms of the kernel have, then the strengths of the components of the noise
-    shapes (n, k)     variances of the components of the noise for a strength of one
+    theta             log kappa0, log of all length scales, log eta2, all for standardized y; then the parameters of the
+                      factors and terms of the kernel, then the strengths of the components of the noise
+    shapes (n, k)     variances of the components of the noise at strength one
     G      (n, n)     alpha alpha' - K^-1, twice the derivative of the likelihood by K
 """
 
@@ -20,21 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boca.gp import linalg
-from boca.gp.kernels import Kernel, KernelTerm, blocks, lifted, weighted_squares
+from boca.gp.kernels import Kernel, KernelTerm, augmented, blocks, weighted_squares
 from boca.gp.linalg import FloatArray
 from boca.gp.model import GP, gls_mean
 from boca.gp.parameters import Block, Prior
 
-JITTER = 1e-8  # of kappa0, always added: it costs nothing beside a noise of 1e-6 and saves the ladder
-
-
-ROUNDING = 1e-13  # of the largest value: a spread below this is none
-_SMALLEST = 4.0 * float(np.finfo(float).tiny)  # a scale that can be halved and divided by
+JITTER = 1e-8  # of kappa0, always added: far below the least noise, and mostly enough to factor K at the first attempt
+RELATIVE_ROUNDING = 1e-13  # of the largest value: a smaller spread is rounding, not information
+_SMALLEST_SCALE = 4.0 * float(np.finfo(float).tiny)  # can be halved and divided by without underflow
+_MOST_STEPS = 60  # of L-BFGS-B
+_LEAST_RELATIVE_GAIN = 1e-8  # of a step of L-BFGS-B; the search ends below it
+_LEAST_SLOPE_WITH_PRIORS = 0.03  # nats per unit of theta: within thousandths of a nat of a top that priors curve
+_LEAST_SLOPE = 1e-4  # without priors, when the likelihood has ridges along which the search must continue
 
 
 @dataclass(frozen=True)
-class Standardisation:
-    """y = location + scale * standardised y."""
+class Standardization:
+    """y = location + scale * standardized y."""
 
     location: float
     scale: float
@@ -44,43 +46,43 @@ class Standardisation:
         return (0.5 * y - 0.5 * self.location) / (0.5 * self.scale)
 
 
-def standardise(y: FloatArray) -> Standardisation:
-    """Return median and standard deviation; a constant y keeps its unit."""
+def standardize(y: FloatArray) -> Standardization:
+    """Return median and standard deviation of y; the scale of a constant y is its magnitude."""
     size = float(np.max(np.abs(y)))
     if size == 0.0:
-        return Standardisation(0.0, 1.0)
+        return Standardization(0.0, 1.0)
     unit = 2.0 ** (math.frexp(size)[1] - 1)  # a power of two: dividing by it is exact and cannot overflow
     w = y / unit
     location, spread = float(np.median(w)), float(np.std(w))
-    scale = spread if spread > ROUNDING else 1.0
-    return Standardisation(location * unit, max(scale * unit, _SMALLEST))
+    scale = spread if spread > RELATIVE_ROUNDING else 1.0
+    return Standardization(location * unit, max(scale * unit, _SMALLEST_SCALE))
 
 
 @dataclass(frozen=True)
 class Theta:
-    """The parts of a theta, as views of it: the one place that knows their order."""
+    """The parts of theta, as views of it: the one place that knows their order."""
 
     all: FloatArray
     kappa0: FloatArray  # (1,), a log
     scales: FloatArray  # (kernel.size,), logs of the length scales
     eta2: FloatArray  # (1,), a log
     strengths: FloatArray  # (kernel.strengths,)
-    noise: FloatArray  # what is left: a strength for each component of the noise
+    noise: FloatArray  # the rest: a strength for each component of the noise
 
     @classmethod
-    def of(cls, kernel: Kernel, theta: FloatArray) -> Theta:
+    def split(cls, kernel: Kernel, theta: FloatArray) -> Theta:
         ends = np.cumsum([1, kernel.size, 1, kernel.strengths])
         return cls(theta, *np.split(theta, ends))
 
 
-def in_order(kappa0: Block, scales: Sequence[Block], eta2: Block, kernel: Kernel) -> tuple[Block, ...]:
-    """Return blocks in the order of theta, without those of the noise."""
+def theta_blocks(kappa0: Block, scales: Sequence[Block], eta2: Block, kernel: Kernel) -> tuple[Block, ...]:
+    """Return the blocks in the order of theta, without those of the noise."""
     return (kappa0, *scales, eta2, *kernel.blocks)
 
 
 def unpack(theta: FloatArray, kernel: Kernel) -> tuple[float, FloatArray, float]:
     """Return kappa0, h and the variance on the diagonal, the constant jitter included."""
-    parts = Theta.of(kernel, theta)
+    parts = Theta.split(kernel, theta)
     kappa0 = math.exp(parts.kappa0[0])
     return kappa0, np.concatenate([np.exp(parts.scales), parts.strengths]), math.exp(parts.eta2[0]) + JITTER * kappa0
 
@@ -97,7 +99,7 @@ def log_likelihood(
 ) -> tuple[float, FloatArray]:
     """Return the log marginal likelihood of y and its gradient by theta, which ends with a strength for each shape.
 
-    `mean=None` maximises over a constant mean on the way; the gradient is the same, because the mean is optimal.
+    `mean=None` maximizes over a constant mean too; that does not change the gradient, because the mean is optimal.
     """
     n = len(y)
     kappa0, h, diagonal = unpack(theta, kernel)
@@ -119,10 +121,10 @@ def log_likelihood(
     for term, P in triangle.terms:
         term.add_diagonal_gradient(of_diagonal, h, P, on_diagonal)
     by_h += 0.5 * kappa0 * of_diagonal
-    gradient = Theta.of(kernel, np.zeros_like(theta))
+    gradient = Theta.split(kernel, np.zeros_like(theta))
     gradient.kappa0[:] = by_kappa0 + 0.5 * (float(on_diagonal @ signal) + JITTER * kappa0 * trace)
     gradient.scales[:] = by_h[: kernel.size]
-    gradient.eta2[:] = 0.5 * math.exp(Theta.of(kernel, theta).eta2[0]) * trace
+    gradient.eta2[:] = 0.5 * math.exp(Theta.split(kernel, theta).eta2[0]) * trace
     gradient.strengths[:] = by_h[kernel.size :]
     gradient.noise[:] = [0.5 * float(on_diagonal @ shape) for shape in shapes]
     return value, gradient.all
@@ -130,28 +132,28 @@ def log_likelihood(
 
 @dataclass(frozen=True)
 class Triangle:
-    """The lower triangle of kappa0 C, and what its gradient needs of every block of its rows.
+    """The lower triangle of kappa0 C, and what its gradient needs of every block of rows.
 
-    Matrices are symmetric, and one triangle of each is all that is ever touched: with Fortran order, the lower triangle
-    of K is rows i.. of its transpose from column i on.
+    Matrices are symmetric, and only one triangle of each is touched.  In Fortran order, the lower triangle of K is rows
+    i.. of its transpose from column i on.
     """
 
     kernel: Kernel
     kappa0: float
     h: FloatArray
     X: FloatArray
-    K: FloatArray  # (n, n) in Fortran order; its diagonal is left to the caller
+    K: FloatArray  # (n, n) in Fortran order; the caller fills its diagonal
     scaled: list[FloatArray]  # X in length scales, (n, columns) for each radial factor
-    terms: list[tuple[KernelTerm, FloatArray]]  # with what each makes of X
-    products: list[FloatArray]  # kappa0 C without its terms, a block of rows each
-    slopes: list[list[FloatArray | float]]  # d log(phi) / d r^2 of every radial factor, likewise
+    terms: list[tuple[KernelTerm, FloatArray]]  # with `prepared(X)`
+    products: list[FloatArray]  # kappa0 C without its terms, by blocks of rows
+    slopes: list[list[FloatArray | float]]  # d log(phi) / d r^2 of every radial factor, by blocks of rows
 
     @classmethod
     def build(cls, kernel: Kernel, kappa0: float, h: FloatArray, X: FloatArray) -> Triangle:
         n = len(X)
         K = np.empty((n, n), order="F")
         scaled = [r.scaled(h, X) for r in kernel.radial]
-        pairs = [(a, lifted(a)) for a in scaled]
+        pairs = [(a, augmented(a)) for a in scaled]
         terms = [(term, term.prepared(X)) for term in kernel.terms]
         products, slopes = [], []
         for i, j in blocks(n, n):
@@ -166,11 +168,11 @@ class Triangle:
         return cls(kernel, kappa0, h, X, K, scaled, terms, products, slopes)
 
     def gradient(self, alpha: FloatArray, K_inv: FloatArray) -> tuple[float, FloatArray]:  # -> by log kappa0, by h (H,)
-        """Return what the entries off the diagonal contribute, by logs of kappa0 and length scales and by strengths."""
+        """Return the gradient of the entries off the diagonal by logs of kappa0 and length scales, and by strengths."""
         kernel, h, X = self.kernel, self.h, self.X
         by_kappa0, by_h = 0.0, np.zeros(kernel.size + kernel.strengths)
         for (i, j), C, slopes in zip(blocks(len(X), len(X)), self.products, self.slopes, strict=True):
-            G = pairs_of(alpha, K_inv, i, j)
+            G = pair_weights(alpha, K_inv, i, j)
             for term, P in self.terms:
                 by_kappa0 += term.add_gradient(by_h, h, P[i:j], P[i:], G, scale=self.kappa0)
             G *= C
@@ -183,11 +185,11 @@ class Triangle:
         return by_kappa0, by_h
 
 
-def pairs_of(alpha: FloatArray, K_inv: FloatArray, i: int, j: int) -> FloatArray:  # (n,), (n, n) -> (j - i, n - i)
-    """Return rows i to j of G from column i on, zero on the diagonal and below: every pair is there once."""
+def pair_weights(alpha: FloatArray, K_inv: FloatArray, i: int, j: int) -> FloatArray:  # (n,), (n, n) -> (j - i, n - i)
+    """Return rows i to j of G from column i on, zero on and below the diagonal: every pair counts once."""
     G = np.multiply(alpha[i:j, None], alpha[i:])
     G -= K_inv.T[i:j, i:]
-    np.copyto(G[:, : j - i], 0.0, where=_up_to_diagonal(j - i))  # what is there means nothing, and may be no number
+    np.copyto(G[:, : j - i], 0.0, where=_up_to_diagonal(j - i))  # undefined there, and possibly not a number
     return G
 
 
@@ -201,7 +203,7 @@ Likelihood: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 def log_posterior(likelihood: Likelihood, prior: Prior, theta: FloatArray) -> tuple[float, FloatArray]:
-    """Return the log of likelihood times prior, up to a constant, and its gradient by theta."""
+    """Return the log of likelihood times prior up to a constant, and its gradient by theta."""
     value, gradient = likelihood(theta)
     density, slope = prior.log_density(theta)
     return value + density, gradient + slope
@@ -217,17 +219,13 @@ def fit(
     noise: FloatArray | None = None,
     mean: float | None = None,
 ) -> FloatArray:  # theta (H + 2,)
-    """Return the theta of largest posterior density found from the given starts; y is standardised."""
+    """Return the theta with the largest posterior density found from the starts; y is standardized."""
     known = np.zeros(len(y)) if noise is None else noise
     return fit_theta(lambda theta: log_likelihood(theta, kernel, X, y, known, mean=mean), prior=prior, starts=starts)
 
 
 def fit_theta(likelihood: Likelihood, *, prior: Prior, starts: Sequence[FloatArray]) -> FloatArray:
-    """Return the theta of largest posterior density for any log likelihood that comes with its gradient.
-
-    Where priors bend the posterior along every entry, a slope of 0.03 nats an e-fold is within thousandths of a nat of
-    the top, and the search stops.  A likelihood alone has ridges, along which it goes on.
-    """
+    """Return the theta with the largest posterior density found from the starts, for any likelihood with a gradient."""
     from scipy.optimize import minimize
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
@@ -235,7 +233,8 @@ def fit_theta(likelihood: Likelihood, *, prior: Prior, starts: Sequence[FloatArr
         return -value, -gradient
 
     bounds = np.column_stack([prior.low, prior.high])
-    options = {"maxiter": 60, "ftol": 1e-8, "gtol": 0.03 if prior.is_curved else 1e-4}
+    slope = _LEAST_SLOPE_WITH_PRIORS if prior.is_curved else _LEAST_SLOPE
+    options = {"maxiter": _MOST_STEPS, "ftol": _LEAST_RELATIVE_GAIN, "gtol": slope}
     results = [
         minimize(loss, prior.clip(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         for start in starts
@@ -253,6 +252,6 @@ def build(
     noise: FloatArray | None = None,
     mean: float | None = None,
 ) -> GP:
-    """Return the GP that theta describes, on standardised y."""
+    """Return the GP that theta describes, on standardized y."""
     kappa0, h, diagonal = unpack(theta, kernel)
     return GP.build(kernel, X, y, kappa0=kappa0, h=h, eta2=diagonal, m=mean, noise=noise)

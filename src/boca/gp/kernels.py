@@ -1,8 +1,7 @@
 """Kernels: products of radial factors, each with one length scale per dimension, times other factors, plus terms.
 
-A factor multiplies, a term is added; each declares the parameters that it has.  Two come with this module: a jump, a
-factor that sets a class of inputs apart from the rest, and a trend, a term that is linear in features that vanish at an
-origin.
+A factor multiplies, a term is added; each declares its parameters.  This module has two: `Jump`, a factor that
+separates one class of inputs from the rest, and `Trend`, a term that is linear in features which vanish at an origin.
 
     symbol   shape    meaning
     A, B     (n, D)   inputs, one row per point
@@ -28,15 +27,16 @@ from numpy.typing import NDArray
 from boca.gp.linalg import FloatArray
 from boca.gp.parameters import Block, strength
 
-BLOCK = 128  # rows of a block at most
-CACHED = 2**16  # numbers of a block: half a megabyte stays in the processor's cache
+BLOCK_ROWS = 128  # at most, however short they are
+BLOCK_NUMBERS = 2**16  # of a block: half a megabyte, which stays in the processor's cache
+_LEAST_BLOCK_ROWS = 16  # however long they are: many small blocks cost more than the cache saves
 
-_STRONGEST = 20.0  # strength of a jump or a trend: exp(-20) is no correlation at all
-_STRENGTH_RATE = 2.0  # of the exponential prior on either: what nothing speaks for is exactly zero
+_LARGEST_STRENGTH = 20.0  # of a jump or a trend: exp(-20) is no correlation at all
+_STRENGTH_RATE = 2.0  # of the exponential prior on either, which holds a strength at zero unless the data support it
 
 
-def lifted(B: FloatArray) -> FloatArray:  # (m, D) -> (m, D + 2)
-    """Return the rows (b, 1, |b|^2): what a matrix of distances to many points needs of them, computed once."""
+def augmented(B: FloatArray) -> FloatArray:  # (m, D) -> (m, D + 2)
+    """Return the rows (b, 1, |b|^2), from which `squared_distances` takes one product."""
     D = B.shape[1]
     L = np.empty((len(B), D + 2))
     L[:, :D] = B
@@ -48,10 +48,10 @@ def lifted(B: FloatArray) -> FloatArray:  # (m, D) -> (m, D + 2)
 def squared_distances(
     A: FloatArray, B: FloatArray, unit: float = 1.0, *, single: bool = False
 ) -> FloatArray:  # (n, D), (m, D + 2) -> (n, m)
-    """Return unit |a - b|^2 for all pairs with lifted b, as the product with (-2a, |a|^2, 1): one pass, not four.
+    """Return unit |a - b|^2 for all pairs with augmented b, as the product with (-2a, |a|^2, 1): one pass, not four.
 
-    What rounding leaves below zero is turned round, which takes a fifth of the time of cutting it off.  With `single`
-    the outcome is in single precision; on the way, where large numbers cancel, it would lose all digits.
+    Rounding leaves some distances below zero: their absolute value takes a fifth of the time of clipping.  `single`
+    returns single precision.  The product itself is in double precision, because large numbers cancel in it.
     """
     D = A.shape[1]
     left = np.empty((len(A), D + 2))
@@ -64,22 +64,22 @@ def squared_distances(
 
 
 def weighted_squares(M: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, m), (n, D), (m, D) -> (D,)
-    """Return sum_rc M_rc (a_r - b_c)^2 in every column, by sums and one product: no (n, m) array per dimension."""
+    """Return sum_rc M_rc (a_r - b_c)^2 in every column, without an (n, m) array per dimension."""
     squares = M.sum(axis=1) @ (A * A) + M.sum(axis=0) @ (B * B)
     return np.asarray(squares - 2.0 * np.einsum("ij,ij->j", A, M @ B))
 
 
 class Shape(Protocol):
-    """A correlation as a function of the squared distance, written over the arrays that it gets.
+    """A correlation as a function of the squared distance; it overwrites its arguments.
 
-    Arrays of this size cost what their passes through memory cost.
+    With arrays of this size, the time goes into passes through memory.
     """
 
     unit: ClassVar[float]
-    """What s is in squared length scales, so that phi is as simple as can be."""
+    """s divided by the squared distance, chosen so that phi is as simple as possible."""
 
     def parts(self, s: FloatArray, /) -> tuple[FloatArray, FloatArray | None]:
-        """Return e and p with phi = p exp(e): a product of factors then needs a single exp.  None is a p of one."""
+        """Return e and p with phi = p exp(e), so that a product of factors needs a single exp; p is None for 1."""
         ...
 
     def slope(self, e: FloatArray, p: FloatArray | None, /) -> FloatArray | float:
@@ -132,7 +132,7 @@ class Radial:
 
     @cached_property
     def where(self) -> slice | list[int]:
-        """The columns as a slice where they are neighbours: a view instead of a copy."""
+        """The columns, as a slice if they are adjacent: a view instead of a copy."""
         first, count = self.columns[0], len(self.columns)
         return slice(first, first + count) if self.columns == tuple(range(first, first + count)) else list(self.columns)
 
@@ -161,7 +161,7 @@ class KernelFactor(Protocol):
 
 
 class KernelTerm(Protocol):
-    """A covariance that is added; it works on what `prepared` makes of the inputs, once for many pairs."""
+    """A covariance that is added; it takes inputs as `prepared` returns them, computed once for many pairs."""
 
     @property
     def blocks(self) -> tuple[Block, ...]: ...
@@ -184,7 +184,7 @@ class KernelTerm(Protocol):
 
 @dataclass(frozen=True)
 class Custom:
-    """A factor that a user wrote, without parameters: any positive semi-definite function of some columns."""
+    """A factor without parameters, from outside: any positive semi-definite function of some columns."""
 
     blocks: ClassVar[tuple[Block, ...]] = ()
     function: Callable[[FloatArray, FloatArray], FloatArray]  # (n, k), (m, k) -> (n, m)
@@ -203,33 +203,35 @@ class Custom:
 
 @dataclass(frozen=True)
 class Jump:
-    """A factor exp(-h[at]) between inputs of two classes, told by a column of zeros and ones."""
+    """A factor exp(-h[at]) between inputs of two classes; a column of zeros and ones says which is which."""
 
-    blocks: ClassVar[tuple[Block, ...]] = (strength("jump", high=_STRONGEST, rate=_STRENGTH_RATE),)
+    blocks: ClassVar[tuple[Block, ...]] = (strength("jump", high=_LARGEST_STRENGTH, rate=_STRENGTH_RATE),)
     column: int
     at: int
 
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
-        return np.where(self.apart(A, B), np.exp(-h[self.at]), 1.0)
+        return np.where(self.differ(A, B), np.exp(-h[self.at]), 1.0)
 
     def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         return np.ones(len(A))
 
     def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray) -> None:
-        by_h[self.at] -= float(G[self.apart(A, B)].sum())
+        by_h[self.at] -= float(G[self.differ(A, B)].sum())
 
-    def apart(self, A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:  # (n, m)
+    def differ(self, A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:  # (n, m)
         return np.not_equal(A[:, self.column, None], B[None, :, self.column])
 
 
 @dataclass(frozen=True)
 class Trend:
-    """A term h[at] phi(a) . phi(b): a function that is linear in phi, with slopes that are not known.
+    """A term h[at] phi(a) . phi(b): a function that is linear in phi, with unknown slopes.
 
-    phi are the distances from an origin and their squares, so the term vanishes where either input is there.
+    phi are the distances from an origin and their squares, so the term is zero if either input is at the origin.
     """
 
-    blocks: ClassVar[tuple[Block, ...]] = (strength("trend", high=_STRONGEST, rate=_STRENGTH_RATE, unit="signal"),)
+    blocks: ClassVar[tuple[Block, ...]] = (
+        strength("trend", high=_LARGEST_STRENGTH, rate=_STRENGTH_RATE, unit="signal"),
+    )
     columns: tuple[int, ...]
     origin: tuple[float, ...]
     at: int
@@ -257,7 +259,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The product of its factors, plus its terms; with radial factors alone it is 1 on the diagonal."""
+    """The product of its factors, plus its terms; with only radial factors, it is 1 on the diagonal."""
 
     radial: tuple[Radial, ...]
     factors: tuple[KernelFactor, ...] = ()
@@ -270,7 +272,7 @@ class Kernel:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """What follows the length scales in h."""
+        """The parameters that follow the length scales in h."""
         return (
             *(b for factor in self.factors for b in factor.blocks),
             *(b for term in self.terms for b in term.blocks),
@@ -282,7 +284,7 @@ class Kernel:
         return sum(block.size for block in self.blocks)
 
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
-        scaled = [(r.scaled(h, A), lifted(r.scaled(h, B))) for r in self.radial]
+        scaled = [(r.scaled(h, A), augmented(r.scaled(h, B))) for r in self.radial]
         C = self.product(h, scaled, A, B)
         for term in self.terms:
             C += term.value(h, term.prepared(A), term.prepared(B))
@@ -300,9 +302,14 @@ class Kernel:
     ) -> FloatArray:  # (n, m)
         """Return the kernel without its terms.
 
-        `scaled` are the columns of A and B that belong to each radial factor, in length scales, those of B lifted.
-        Into `slopes`, if it is given, goes d log(phi) / d r^2 of every radial factor, (n, m) or a number.  `single` is
-        for radial factors alone: an exp in single precision takes a fifth of the time.
+        Args:
+            h: length scales, and the parameters of the factors.
+            scaled: the columns of A and B of each radial factor, in length scales, those of B augmented.
+            A: inputs of the rows.
+            B: inputs of the columns.
+            slopes: a list that gets d log(phi) / d r^2 of every radial factor, (n, m) or a number.
+            single: whether to compute in single precision, in which exp takes a fifth of the time; for kernels with
+                radial factors only.
         """
         exponent: FloatArray | None = None
         C: FloatArray | None = None
@@ -333,8 +340,8 @@ class Kernel:
 
 
 def blocks(n: int, columns: int) -> Iterator[tuple[int, int]]:
-    """Cut n rows into blocks whose temporaries stay in the processor's cache: 2 to 3 times faster at n = 1000."""
-    rows = max(min(BLOCK, CACHED // max(columns, 1)), 16)
+    """Cut n rows into blocks that stay in the processor's cache, which is 2 to 3 times faster at n = 1000."""
+    rows = max(min(BLOCK_ROWS, BLOCK_NUMBERS // max(columns, 1)), _LEAST_BLOCK_ROWS)
     for i in range(0, n, rows):
         yield i, min(i + rows, n)
 
@@ -342,10 +349,10 @@ def blocks(n: int, columns: int) -> Iterator[tuple[int, int]]:
 def covariance(
     kernel: Kernel, kappa0: float, h: FloatArray, X: FloatArray, diagonal: FloatArray
 ) -> FloatArray:  # (n, n), Fortran order
-    """Return kappa0 C + diag(diagonal): its lower triangle alone is filled, which is all that a factor reads."""
+    """Return kappa0 C + diag(diagonal); only the lower triangle is filled, because a factor reads no more."""
     n = len(X)
     K = np.empty((n, n), order="F")
-    pairs = [(a, lifted(a)) for a in (r.scaled(h, X) for r in kernel.radial)]
+    pairs = [(a, augmented(a)) for a in (r.scaled(h, X) for r in kernel.radial)]
     prepared = [(term, term.prepared(X)) for term in kernel.terms]
     for i, j in blocks(n, n):
         C = kernel.product(h, [(a[i:j], b[i:]) for a, b in pairs], X[i:j], X[i:])

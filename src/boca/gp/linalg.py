@@ -1,11 +1,11 @@
-"""The linear algebra behind one noun, the factor of a covariance, and its verbs: extend, whiten, solve, invert.
+"""The Cholesky factor of a covariance matrix, and what can be done with it: extend, whiten, solve, invert.
 
 K  (n, n)  symmetric positive definite
 L  (n, n)  its lower Cholesky factor, in Fortran order; what lies above the diagonal is never read
-W  (n, n)  L^-1, likewise: a product with it takes a quarter of the time of a solve with L, or all of it, as the
-           processor has it
+W  (n, n)  L^-1, likewise: a product with it takes between a quarter and all of the time of a solve with L, depending
+           on the processor
 
-SciPy is imported where it is used: its linear algebra is two thirds of the time that `import boca` would take.
+SciPy is imported where it is used: imported here, its linear algebra would be two thirds of the time of `import boca`.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
 
-LADDER = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # of the mean diagonal; the last makes any kernel matrix factor
+JITTER_STEPS = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)  # tried in turn; with the last, any kernel matrix has a factor
 
-_PRODUCTS_SAFE_TO = 1e3  # spread: above it, products with W lose digits that solves keep
-_INVERSE_PAYS_FROM = 0.25  # columns at once, as a share of n: computing an inverse costs as much as a factor
-_INVERTED_WHOLE = 64  # rows of a triangle: smaller halves take longer
+_PRODUCTS_UP_TO_SPREAD = 1e3  # beyond this spread, products with W lose digits that solves keep
+_INVERSE_FROM_COLUMN_SHARE = 0.25  # of n: with fewer columns, computing an inverse costs more than it saves
+_INVERTED_WHOLE_UP_TO = 64  # rows: splitting smaller triangles in halves takes longer
 
 
 @dataclass(frozen=True)
 class Factor:
-    """The Cholesky factor of K, with its inverse where products with that are as good as solves."""
+    """The Cholesky factor of K, with its inverse if products with that are as accurate as solves."""
 
     L: FloatArray
 
     @cached_property
     def spread(self) -> float:
-        """Largest over least entry on the diagonal of L: how close to singular K is."""
+        """Largest over smallest entry on the diagonal of L: how close to singular K is."""
         diagonal = np.diagonal(self.L)
         return float(np.max(diagonal, initial=0.0) / np.min(diagonal, initial=np.inf))
 
     @cached_property
     def W(self) -> FloatArray | None:  # noqa: N802
-        """L^-1, computed when many columns first want it; None where K is too close to singular for products."""
-        return _inverse(self.L) if self.spread <= _PRODUCTS_SAFE_TO else None
+        """L^-1, computed when many columns first need it; None if K is too close to singular for products."""
+        return _inverse(self.L) if self.spread <= _PRODUCTS_UP_TO_SPREAD else None
 
     @cached_property
     def _single(self) -> NDArray[np.float32]:
@@ -51,15 +52,15 @@ class Factor:
         return self.W.astype(np.float32, order="F")
 
     def block(self, start: int, end: int) -> Factor:
-        """Return the factor of what rows start to end add to those before: with start 0, of their own K."""
+        """Return the block of L from row and column `start` to `end`; with start 0, the factor of that block of K."""
         if end - start == len(self.L):
             return self
         return Factor(np.asfortranarray(self.L[start:end, start:end]))
 
     def extended(self, B: FloatArray, C: FloatArray) -> Factor:
-        """Return the factor of [[K, B], [B', C]]: new rows without a new factor.
+        """Return the factor of [[K, B], [B', C]] without factoring K again.
 
-        B is (n, m), C is (m, m); the result is of n + m rows.
+        B is (n, m), C is (m, m); the result has n + m rows.
         """
         n, m = B.shape
         V = self.whiten(B)  # (n, m)
@@ -71,10 +72,10 @@ class Factor:
         return Factor(L)
 
     def whiten(self, B: FloatArray) -> FloatArray:  # (n, m) -> (n, m)
-        """Return L^-1 B, in single precision if B is in it, for which there must be a W."""
+        """Return L^-1 B, in single precision if B is; that needs W."""
         return self._applied(B, transposed=False)
 
-    def unwhiten(self, B: FloatArray) -> FloatArray:  # (n, m) -> (n, m)
+    def solve_transposed(self, B: FloatArray) -> FloatArray:  # (n, m) -> (n, m)
         """Return L^-T B."""
         return self._applied(B, transposed=True)
 
@@ -83,13 +84,13 @@ class Factor:
 
         if B.dtype == np.float32:
             return np.asarray(strmm(1.0, self._single, B, lower=1, trans_a=transposed))
-        is_inverted = "W" in self.__dict__ or B.shape[1] >= _INVERSE_PAYS_FROM * len(self.L)
+        is_inverted = "W" in self.__dict__ or B.shape[1] >= _INVERSE_FROM_COLUMN_SHARE * len(self.L)
         if is_inverted and self.W is not None:
             return np.asarray(dtrmm(1.0, self.W, B, lower=1, trans_a=transposed))
         return np.asarray(dtrsm(1.0, self.L, B, lower=1, trans_a=transposed))
 
-    def rewhiten(self, b: FloatArray) -> FloatArray:  # (n,) -> (n,)
-        """Return L' b: what `unwhiten` would make b of."""
+    def multiply_transposed(self, b: FloatArray) -> FloatArray:  # (n,) -> (n,)
+        """Return L' b, which `solve_transposed` takes back to b."""
         from scipy.linalg.blas import dtrmv
 
         return np.asarray(dtrmv(self.L, b, lower=1, trans=1))
@@ -102,7 +103,7 @@ class Factor:
         return np.asarray(x).reshape(B.shape)
 
     def inverse(self) -> FloatArray:  # (n, n)
-        """Return the lower triangle of K^-1; above the diagonal it means nothing."""
+        """Return the lower triangle of K^-1; the entries above the diagonal are undefined."""
         from scipy.linalg.lapack import dlauum, dpotri
 
         K_inv, _ = dpotri(self.L, lower=1) if self.W is None else dlauum(self.W, lower=1)
@@ -114,15 +115,15 @@ class Factor:
 
 
 def factor(K: FloatArray, level: float | None = None) -> tuple[Factor, float]:
-    """Return the factor of K (n, n) and what was added to its diagonal; the lower triangle is read.
+    """Return the factor of K (n, n) and what was added to its diagonal; only the lower triangle is read.
 
-    It climbs a ladder of jitter, in units of `level` or of the mean diagonal, only as far as it must.
+    The jitter is the smallest of `JITTER_STEPS`, times `level` or the mean diagonal, with which K has a factor.
     """
     from scipy.linalg.lapack import dpotrf
 
     if level is None:
         level = float(np.mean(np.diagonal(K))) if len(K) else 0.0
-    for step in LADDER:
+    for step in JITTER_STEPS:
         jitter = step * level
         A = np.array(K, order="F")
         A[np.diag_indices(len(K))] += jitter
@@ -133,7 +134,7 @@ def factor(K: FloatArray, level: float | None = None) -> tuple[Factor, float]:
 
 
 def _inverse(L: FloatArray) -> FloatArray:  # (n, n) -> (n, n)
-    """Return L^-1, by halves: most of it is then products, and LAPACK's own takes twice as long at n = 1000."""
+    """Return L^-1, by halves: most of it is then products, and takes half of LAPACK's time at n = 1000."""
     W = np.zeros(L.shape, order="F")
     if len(L):
         _fill_inverse(W, L)
@@ -144,7 +145,7 @@ def _fill_inverse(W: FloatArray, L: FloatArray) -> None:  # (n, n), (n, n)
     from scipy.linalg.blas import dtrmm
     from scipy.linalg.lapack import dtrtri
 
-    if len(L) <= _INVERTED_WHOLE:
+    if len(L) <= _INVERTED_WHOLE_UP_TO:
         W[...], _ = dtrtri(L, lower=1)
         return
     k = len(L) // 2

@@ -1,16 +1,16 @@
-"""The Gaussian process: a posterior from data, and the same posterior along some of its inputs.
+"""The Gaussian process: a posterior from data, and the same posterior as a function of some columns.
 
     symbol   shape    meaning
     X        (n, D)   inputs of the observations
     y        (n,)     observations
     A        (m, D)   query points
     kappa0            scale of the kernel
-    h        (H,)     length scales, then what the factors and terms of the kernel have
+    h        (H,)     length scales, then the parameters of the factors and terms of the kernel
     eta2              variance on the diagonal, jitter included
-    noise    (n,)     further known variance of single observations
+    noise    (n,)     further variance of single observations
     m                 constant prior mean
     K        (n, n)   kappa0 C + diag(eta2 + noise), held as its Cholesky factor
-    alpha    (n,)     K^-1 (y - m); (n, k) for k draws of what f is at some points, which share all variances
+    alpha    (n,)     K^-1 (y - m); (n, k) given k draws of the latent function at some points, with equal variances
 
 Nothing mutates: conditioning returns another GP.
 """
@@ -27,28 +27,29 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from boca.gp import linalg
-from boca.gp.kernels import Kernel, blocks, covariance, lifted
+from boca.gp.kernels import Kernel, augmented, blocks, covariance
 from boca.gp.linalg import Factor, FloatArray
 
 Chain: TypeAlias = Callable[[FloatArray | float, FloatArray], FloatArray]
-"""From derivatives by mean, (m,) or (m, k), and by variance, (m,), to derivatives by inputs."""
+"""From derivatives by mean (m,) or (m, k) and by variance (m,) to derivatives by the free columns (m, free)."""
 
-_SINGLE = float(np.finfo(np.float32).eps)
-_ROUNDED_MEAN = 2.0 * _SINGLE  # of the sum of |alpha k|: no more was ever seen ...
-_ROUNDED_VARIANCE = 4.0 * _SINGLE  # ... and of the prior variance times the spread of the factor
+_SINGLE_EPSILON = float(np.finfo(np.float32).eps)
+_SINGLE_ERROR_OF_MEAN = 2.0 * _SINGLE_EPSILON  # of the sum of |alpha k|: an upper bound of the errors seen ...
+_SINGLE_ERROR_OF_VARIANCE = 4.0 * _SINGLE_EPSILON  # ... and of the prior variance times the spread of the factor
 _LARGEST_SQUARABLE = 1e15  # largest magnitude whose squared sum still fits in single precision
-_DRAWN_NOISE = 1e-4  # of eta2: of values that were drawn; with none, two of them side by side would break a factor
+_LEAST_VARIANCE = 1e-14  # of kappa0: far below any real variance, but positive after rounding
+_NOISE_OF_DRAWS = 1e-4  # of eta2, at points with drawn values: K has a factor even if two nearly coincide
 
 
 def gls_mean(factor: Factor, y: FloatArray) -> float:
-    """Return the generalised least-squares estimate of a constant mean."""
+    """Return the generalized least-squares estimate of a constant mean."""
     whitened = factor.whiten(np.column_stack([np.ones_like(y), y]))
     return float(whitened[:, 0] @ whitened[:, 1] / (whitened[:, 0] @ whitened[:, 0]))
 
 
 @dataclass(frozen=True)
 class GP:
-    """A posterior with fixed hyper-parameters; `GP.build` is the way to make one."""
+    """A posterior with fixed hyperparameters; `GP.build` is the way to make one."""
 
     kernel: Kernel
     kappa0: float
@@ -72,37 +73,39 @@ class GP:
         m: float | None = None,
         noise: FloatArray | None = None,
     ) -> GP:
-        """Condition a prior on data; `m=None` estimates the mean by generalised least squares."""
+        """Condition a prior on data; `m=None` estimates the mean by generalized least squares."""
         diagonal = np.full(len(y), eta2) if noise is None else eta2 + noise
-        level = kappa0 * float(np.mean(kernel.diagonal(h, X)))  # without the noise: a result that says nothing has 1e12
+        level = kappa0 * float(
+            np.mean(kernel.diagonal(h, X))
+        )  # without the noise, which is huge where an observation has no weight
         factor, jitter = linalg.factor(covariance(kernel, kappa0, h, X, diagonal), level=level)
         mean = gls_mean(factor, y) if m is None else m
         return cls(kernel, kappa0, h, eta2 + jitter, mean, X, factor, factor.solve(y - mean))
 
     def fantasize(self, A: FloatArray, noise: FloatArray | float = 0.0) -> GP:  # A (m, D), noise (m,)
-        """Return the GP after observing its own mean at A: the variance there goes, the mean stays everywhere.
+        """Return the GP after observing its own mean at A: the variance shrinks, the mean stays the same everywhere.
 
-        `noise` is added to eta2 there.
+        `noise` is added to eta2 at A.
         """
         if not len(A):
             return self
         alpha = np.concatenate([self.alpha, np.zeros(len(A))])
         return replace(self, X=np.vstack([self.X, A]), factor=self._extended(A, self.eta2 + noise), alpha=alpha)
 
-    def drawn(self, A: FloatArray, normal: FloatArray) -> tuple[GP, FloatArray]:  # A (a, D), normal (a, k)
-        """Return the GP given f at A, drawn from its posterior once for every column of `normal`, and the draws (a, k).
+    def given_draws(self, A: FloatArray, normal: FloatArray) -> tuple[GP, FloatArray]:  # A (a, D), normal (a, k)
+        """Return the GP given draws of the latent function at A, and the draws (a, k), one per column of `normal`.
 
-        Draws differ in what f is at A, not in how well it is known.  In units of the factor they are `normal` itself.
+        The draws differ in the values at A, not in the variances.  Whitened, they are `normal` itself.
         """
         n = len(self.X)
-        factor = self._extended(A, _DRAWN_NOISE * self.eta2)
-        told = np.repeat(self.factor.rewhiten(self.alpha)[:, None], normal.shape[1], axis=1)
+        factor = self._extended(A, _NOISE_OF_DRAWS * self.eta2)
+        whitened = np.repeat(self.factor.multiply_transposed(self.alpha)[:, None], normal.shape[1], axis=1)
         values = self.posterior(A)[0][:, None] + np.tril(factor.L[n:, n:]) @ normal
-        alpha = factor.unwhiten(np.vstack([told, normal]))
+        alpha = factor.solve_transposed(np.vstack([whitened, normal]))
         return replace(self, X=np.vstack([self.X, A]), factor=factor, alpha=alpha), values
 
     def _extended(self, A: FloatArray, noise: FloatArray | float) -> Factor:  # A (m, D), noise (m,)
-        """Return the factor with observations at A, which have this noise, after the others."""
+        """Return the factor with observations at A, with this noise, after the others."""
         B = self.kappa0 * self.kernel.value(self.h, self.X, A)
         C = self.kappa0 * self.kernel.value(self.h, A, A)
         C[np.diag_indices(len(A))] = self.kappa0 * self.kernel.diagonal(self.h, A) + noise
@@ -111,15 +114,15 @@ class GP:
     def posterior(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, D) -> mean (m,), variance (m,)
         """Return mean and variance of the latent function, without noise.  [K17, eq. 1]"""
         mean, V = self._whitened(A)
-        return mean, _positive(self.kappa0 * self.kernel.diagonal(self.h, A) - np.einsum("ij,ij->j", V, V), self.kappa0)
+        return mean, _clipped(self.kappa0 * self.kernel.diagonal(self.h, A) - np.einsum("ij,ij->j", V, V), self.kappa0)
 
     def covariance_with(
         self, A: FloatArray, b: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:  # (m, D), (D,) -> (m,), (m,), a number
-        """Return posterior variances at A, covariances with the one point b, and the variance there."""
+        """Return posterior variances at A, covariances with the point b, and the variance at b."""
         _, V = self._whitened(np.vstack([A, b]))
         every = self.kappa0 * self.kernel.diagonal(self.h, np.vstack([A, b])) - np.einsum("ij,ij->j", V, V)
-        variance = _positive(every, self.kappa0)
+        variance = _clipped(every, self.kappa0)
         prior = self.kappa0 * self.kernel.value(self.h, A, b[None, :])[:, 0]
         return variance[:-1], prior - V[:, -1] @ V[:, :-1], float(variance[-1])
 
@@ -128,8 +131,8 @@ class GP:
         k *= self.kappa0
         return self.m + self.alpha @ k, self.factor.whiten(k)
 
-    def left_out(self) -> FloatArray:  # (n,)
-        """Return the log density of every observation given all the others, in closed form."""
+    def leave_one_out(self) -> FloatArray:  # (n,)
+        """Return the log density of every observation given all others, in closed form."""
         precision = np.diagonal(self.factor.inverse())
         return np.asarray(0.5 * (np.log(precision / (2.0 * math.pi)) - self.alpha**2 / precision))
 
@@ -139,17 +142,17 @@ class GP:
         return -0.5 * (fit + self.factor.log_determinant() + len(y) * math.log(2.0 * math.pi))
 
 
-def _positive(variance: FloatArray, kappa0: float) -> FloatArray:
-    """Clip what rounding made negative to a floor far below any real variance."""
-    return np.maximum(variance, 1e-14 * kappa0)
+def _clipped(variance: FloatArray, kappa0: float) -> FloatArray:
+    """Replace variances that rounding made negative."""
+    return np.maximum(variance, _LEAST_VARIANCE * kappa0)
 
 
 @dataclass(frozen=True)
 class PosteriorSlice:
     """The posterior as a function of the first `free` columns, the rest held at `held`.
 
-    What the held columns contribute is computed once, so the many evaluations of a maximiser touch only the free
-    ones.  Radial factors must lie wholly on one side, other factors on the held side, and terms must vanish there.
+    The contribution of the held columns is computed once, so that many evaluations touch only the free ones.  A radial
+    factor must act on free or on held columns only, other factors on held ones, and terms must be zero at `held`.
     """
 
     gp: GP
@@ -174,8 +177,8 @@ class PosteriorSlice:
         return self.gp.kappa0 * float(self.gp.kernel.diagonal(self.gp.h, anchor)[0])
 
     @cached_property
-    def _lifted(self) -> list[FloatArray]:  # (n, columns + 2) for each radial factor
-        return [lifted(r.scaled(self.gp.h, self.gp.X)) for r in self._free_kernel.radial]
+    def _augmented(self) -> list[FloatArray]:  # (n, columns + 2) for each radial factor
+        return [augmented(r.scaled(self.gp.h, self.gp.X)) for r in self._free_kernel.radial]
 
     @cached_property
     def _scales(self) -> list[FloatArray]:  # (columns,) for each radial factor
@@ -189,7 +192,7 @@ class PosteriorSlice:
         return (self.gp.alpha.T * self._weights).T
 
     def _correlations(self, F: FloatArray, *, single: bool = False) -> FloatArray:  # (m, free) -> (m, n)
-        pairs = list(zip(self._scaled(F), self._lifted, strict=True))
+        pairs = list(zip(self._scaled(F), self._augmented, strict=True))
         return self._free_kernel.product(self.gp.h, pairs, F, self.gp.X, single=single)
 
     def means(self, F: FloatArray) -> FloatArray:  # (m, free) -> (m,) or (m, k)
@@ -201,37 +204,37 @@ class PosteriorSlice:
 
     def moments(self, F: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, free) -> (m,) or (m, k), (m,)
         """Return mean and variance."""
-        mean, explained = self._told(F, self.gp.factor)
-        return mean, _positive(self.prior_variance - explained, self.gp.kappa0)
+        mean, explained = self._mean_and_explained(F, self.gp.factor)
+        return mean, _clipped(self.prior_variance - explained, self.gp.kappa0)
 
-    def at_most(
+    def upper_bounds(
         self, F: FloatArray, leading: int
     ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> (m,) or (m, k), (m,)
         """Return upper bounds of mean and variance for a fraction of their cost.
 
-        The variance is that given the `leading` observations alone, which is never below that given all: a factor holds
-        those of its leading blocks.  Where K is far enough from singular, all is in single precision, and what rounding
-        costs at most is added.
+        The variance is that given only the `leading` observations, which is never below that given all; its factor is a
+        block of the whole one.  If K is far enough from singular, both are computed in single precision, and an upper
+        bound of the rounding errors is added.
         """
         factor = self.gp.factor.block(0, min(leading, len(self.gp.X)))
         is_single = self._fits_single and factor.W is not None
-        mean, explained = self._told(F, factor, single=is_single)
+        mean, explained = self._mean_and_explained(F, factor, single=is_single)
         variance = self.prior_variance - explained
         if is_single:
-            mean += _ROUNDED_MEAN * np.abs(self._weighted_alpha).sum(axis=0)
-            variance += _ROUNDED_VARIANCE * self.prior_variance * factor.spread
-        return mean, _positive(variance, self.gp.kappa0)
+            mean += _SINGLE_ERROR_OF_MEAN * np.abs(self._weighted_alpha).sum(axis=0)
+            variance += _SINGLE_ERROR_OF_VARIANCE * self.prior_variance * factor.spread
+        return mean, _clipped(variance, self.gp.kappa0)
 
     @cached_property
     def _fits_single(self) -> bool:
-        """Whether all numbers are of a size that single precision knows, squares included."""
+        """Whether single precision can hold all numbers and their squares."""
         largest = float(np.max(np.abs(self._weighted_alpha), initial=0.0))
         return 1.0 / _LARGEST_SQUARABLE < self.prior_variance < _LARGEST_SQUARABLE and largest < _LARGEST_SQUARABLE
 
-    def _told(
+    def _mean_and_explained(
         self, F: FloatArray, factor: Factor, *, single: bool = False
     ) -> tuple[FloatArray, FloatArray]:  # (m, free) -> mean (m,) or (m, k), (m,)
-        """Return the mean, and what the first observations, as many as the factor has, take from the variance."""
+        """Return the mean, and by how much the observations that the factor holds, the first, reduce the variance."""
         k = len(factor.L)
         number: DTypeLike = np.float32 if single else np.float64
         alpha, weights = (a.astype(number, copy=False) for a in (self._weighted_alpha, self._weights[:k]))
@@ -244,18 +247,18 @@ class PosteriorSlice:
         return mean, explained
 
     def moments_and_chain(self, F: FloatArray) -> tuple[FloatArray, FloatArray, Chain]:  # (m, free)
-        """Return both moments, and the chain rule that leads from derivatives by them to those by the free columns."""
+        """Return both moments, and the chain rule from derivatives by them to derivatives by the free columns."""
         slopes: list[FloatArray | float] = []
-        pairs = list(zip(self._scaled(F), self._lifted, strict=True))
+        pairs = list(zip(self._scaled(F), self._augmented, strict=True))
         C = self._free_kernel.product(self.gp.h, pairs, F, self.gp.X, slopes=slopes)
         mean = self.gp.m + C @ self._weighted_alpha
         V = self.gp.factor.whiten((C * self._weights).T)
-        variance = _positive(self.prior_variance - np.einsum("ij,ij->j", V, V), self.gp.kappa0)
+        variance = _clipped(self.prior_variance - np.einsum("ij,ij->j", V, V), self.gp.kappa0)
 
         def chain(by_mean: FloatArray | float, by_variance: FloatArray) -> FloatArray:  # -> (m, free)
             alpha = self._weighted_alpha.reshape(len(C.T), -1)
             by_correlation = np.broadcast_to(by_mean, mean.shape).reshape(len(C), -1) @ alpha.T
-            by_correlation += self.gp.factor.unwhiten(V).T * (-2.0 * by_variance[:, None] * self._weights)
+            by_correlation += self.gp.factor.solve_transposed(V).T * (-2.0 * by_variance[:, None] * self._weights)
             by_correlation *= C
             gradient = np.zeros_like(F)
             for radial, scale, g, (A, X) in zip(self._free_kernel.radial, self._scales, slopes, pairs, strict=True):

@@ -1,7 +1,6 @@
 """Noise beside the constant variance eta2: components whose variance is a strength times a shape of the input.
 
-A component declares its strength as a block and says its shape; the likelihood, the posterior, stored decisions and the
-check of what a user writes follow from these two.
+A component declares its strength as a block, and has a shape.  The likelihood and the posterior follow from these two.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import numpy as np
 from boca.gp.linalg import FloatArray
 from boca.gp.parameters import Block, strength
 
-_STEEPEST_RISE = 20.0  # in standardised units: no result could be so bad
-_RISE_RATE = 2.0  # of the exponential prior: half a unit of variance is expected if there is any
+_STEEPEST_RISE = 20.0  # in standardized units: twenty times the variance of all values
+_RISE_RATE = 2.0  # of the exponential prior, whose mean is then half of the variance of all values
 
 
 class NoiseTerm(Protocol):
@@ -42,13 +41,13 @@ class RisingNoise:
 
 @dataclass(frozen=True)
 class Noise:
-    """Components with their strengths; those of zero are left out."""
+    """Components with their strengths; those with strength zero are left out."""
 
     terms: tuple[NoiseTerm, ...] = ()
     strengths: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, terms: Sequence[NoiseTerm], strengths: Sequence[float]) -> Noise:
+    def from_strengths(cls, terms: Sequence[NoiseTerm], strengths: Sequence[float]) -> Noise:
         kept = [(term, value) for term, value in zip(terms, strengths, strict=True) if value != 0.0]
         return cls(tuple(term for term, _ in kept), tuple(value for _, value in kept))
 
@@ -59,7 +58,7 @@ class Noise:
         return total
 
     def added_to(self, known: FloatArray | None, X: FloatArray) -> FloatArray | None:  # (n,), (n, D) -> (n,)
-        """Return known variances of single results with these; None where there are neither."""
+        """Return the known variances of single observations plus these; None if there are neither."""
         if not self.terms:
             return known
         return (0.0 if known is None else known) + self.variance(X)

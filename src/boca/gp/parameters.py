@@ -1,10 +1,10 @@
-"""Hyper-parameters as declared blocks: kernels and noise say what they have, and all else follows from that.
+"""Hyperparameters as declared blocks: kernels and noise declare theirs, and everything else follows from that.
 
-    theta   the numbers that a fit searches: the logarithm of what is positive, a strength as it is
-    block   numbers of theta that belong together, with their prior, their bounds and the name they are told by
+    theta   the numbers that a fit searches: logarithms of positive numbers, and strengths as they are
+    block   numbers of theta that belong together, with their prior, their bounds and their name
 
-The order of theta, the prior on it, the names in a stored decision and the check of what a user writes are read from
-the blocks.  A new component declares its own and changes nothing here.
+The order of theta and the prior on it are read from the blocks, and so are the names and units of the numbers outside
+this package.  A new component declares its own blocks and changes nothing here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy as np
 from boca.gp.linalg import FloatArray
 
 Unit: TypeAlias = Literal["none", "variance", "signal"]
-"""What a number is told in: as it is, times the variance of the values, or that times kappa0 as well."""
+"""What a number is multiplied by outside theta: nothing, the variance of the values, or that and kappa0."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Numbers of theta with independent priors: normal ones, or exponential ones where there is a rate."""
+    """Numbers of theta with independent priors: normal, or exponential if there is a rate."""
 
     name: str
     size: int = 1
@@ -37,7 +37,7 @@ class Block:
 
     @property
     def is_strength(self) -> bool:
-        """Whether theta holds the number itself, which is exactly zero unless results speak for it."""
+        """Whether theta holds the number itself, which is exactly zero unless the data support it."""
         return self.rate > 0.0
 
 
@@ -50,7 +50,7 @@ def strength(name: str, *, high: float, rate: float, unit: Unit = "none") -> Blo
 class Prior:
     """Independent priors on theta, and its box.
 
-    An infinite deviation and no rate is no prior at all.  An exponential one holds a strength at zero exactly, unless
+    An infinite deviation without a rate means no prior.  An exponential prior holds a strength at exactly zero unless
     the likelihood rises there faster than its rate.
     """
 
@@ -61,8 +61,8 @@ class Prior:
     rate: FloatArray | float = 0.0
 
     @classmethod
-    def of(cls, blocks: Iterable[Block], *, informative: bool = True) -> Prior:
-        """Build the prior that blocks declare; without `informative`, all but the strengths have none."""
+    def from_blocks(cls, blocks: Iterable[Block], *, informative: bool = True) -> Prior:
+        """Build the prior that blocks declare; without `informative`, only strengths have one."""
         rows = [block for block in blocks for _ in range(block.size)]
         return cls(
             np.array([b.mean for b in rows]),
@@ -86,6 +86,6 @@ class Prior:
         return np.clip(theta, self.low, self.high)
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Draw a start for the search: from the prior, or around its mean where it is flat."""
+        """Draw a start for the search: from the prior, or around its mean if it is flat."""
         width = np.where(np.isfinite(self.deviation), self.deviation, 1.0)
         return self.clip(self.mean + width * rng.standard_normal(len(self.mean)))

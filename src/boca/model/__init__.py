@@ -1,1 +1,1 @@
-"""From a history to a model: what was observed as arrays, the kernel on it, the fit, the posterior."""
+"""From a history to a model: the results as arrays, the kernel on them, the fit, the posterior."""

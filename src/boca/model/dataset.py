@@ -1,11 +1,11 @@
-"""A history as arrays: what was observed, in the order in which it was told, and what is still running.
+"""A history as arrays: the results in the order in which they were told, and the trials that are still running.
 
 symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
-scores   (n,)     values, so that more is better; a failure counts as the worst one
+scores   (n,)     values with the sign that makes larger ones better; a failure has the worst one
 X        (n, D)   features, by an encoding
-y        (n,)     standardised scores
+y        (n,)     standardized scores
 """
 
 from __future__ import annotations
@@ -15,32 +15,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from boca.domain.problem import Problem
-from boca.domain.space import FloatArray
+from boca.domain.space import BoolArray, FloatArray, IntArray
 from boca.domain.trial import History
-from boca.gp.fit import Standardisation
-from boca.gp.fitc import IntArray
+from boca.gp.fit import Standardization
 from boca.gp.noise import Noise
-from boca.model.encoding import BoolArray, Encoding
+from boca.model.encoding import Encoding
 
-_GOLDEN = 0.6180339887498949
-_LARGEST_NOISE = 1e12  # standardised: such a result says nothing, and infinity would break the factor
+_GOLDEN_RATIO = 0.6180339887498949  # its multiples modulo 1 are evenly spread, and follow no cycle of the results
+_LARGEST_NOISE = 1e12  # standardized: such a result has no weight, and infinity would break the factor
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """All results of a history, made once for everything that a decision does with them."""
+    """All results of a history as arrays, made once per decision."""
 
     problem: Problem
     U: FloatArray
     Z: FloatArray
     scores: FloatArray
-    variances: FloatArray | None  # (n,), of single results as the user told them; None if none was told
+    variances: FloatArray | None  # (n,), of single results, as told; None if none was told
     running: tuple[FloatArray, FloatArray]  # U and Z of the trials without a result
     iterations: int
-    """How many trials a model chose: a refit remembers it."""
+    """How many trials a model has chosen; a refit stores it."""
 
     @classmethod
-    def of(cls, problem: Problem, history: History) -> Dataset:
+    def from_history(cls, problem: Problem, history: History) -> Dataset:
         finished = history.finished
         has_noise = any(t.noise is not None for t in finished)
         return cls(
@@ -58,24 +57,24 @@ class Dataset:
 
     @property
     def results(self) -> int:
-        """How many results say something: one with an infinite variance does not."""
+        """How many results have a finite variance: the others have no weight."""
         return len(self.scores) if self.variances is None else int(np.sum(np.isfinite(self.variances)))
 
-    def encoded(self, encoding: Encoding, standard: Standardisation) -> Data:
+    def encoded(self, encoding: Encoding, standard: Standardization) -> TrainingData:
         """Return what a GP is conditioned on."""
         noise = None
         if self.variances is not None:
             noise = np.minimum(self.variances / standard.scale / standard.scale, _LARGEST_NOISE)
         X = encoding.features(self.U, self.Z)
         pending = encoding.features(*self.running)
-        return Data(
+        return TrainingData(
             self.U, X, standard.apply(self.scores), noise, encoding.is_target(X), pending, encoding.is_target(pending)
         )
 
 
 @dataclass(frozen=True)
-class Data:
-    """What a GP is conditioned on, in standardised units."""
+class TrainingData:
+    """What a GP is conditioned on, in standardized units."""
 
     U: FloatArray  # (n, d)
     X: FloatArray  # (n, D)
@@ -85,27 +84,27 @@ class Data:
     pending: FloatArray  # (m, D)
     is_pending_target: BoolArray  # (m,)
 
-    def taken(self, rows: IntArray) -> Data:
-        """Return these results, in this order."""
+    def select(self, rows: IntArray) -> TrainingData:
+        """Return the results of these rows, in this order."""
         noise = None if self.noise is None else self.noise[rows]
         return replace(
             self, U=self.U[rows], X=self.X[rows], y=self.y[rows], noise=noise, is_target=self.is_target[rows]
         )
 
-    def with_noise(self, noise: Noise) -> Data:
-        """Return the results with these components of the noise added."""
+    def with_noise(self, noise: Noise) -> TrainingData:
+        """Return the same results with these components added to their noise."""
         return replace(self, noise=noise.added_to(self.noise, self.X))
 
-    def at_target(self) -> Data:
-        """Return the results at the target, and what is running there."""
-        kept = self.taken(np.flatnonzero(self.is_target))
+    def at_target(self) -> TrainingData:
+        """Return the results and the running trials at the target."""
+        kept = self.select(np.flatnonzero(self.is_target))
         here = self.is_pending_target
         return replace(kept, pending=self.pending[here], is_pending_target=here[here])
 
-    def thinned(self, count: int) -> Data:
-        """Return at most so many results, evenly from the first told to the last."""
+    def thinned(self, count: int) -> TrainingData:
+        """Return at most `count` results, evenly from the first told to the last."""
         n = len(self.y)
         if n <= count:
             return self
-        spread = np.argsort(np.arange(n) * _GOLDEN % 1.0, kind="stable")  # in step with no cycle of results
-        return self.taken(np.sort(spread[:count]))
+        spread = np.argsort(np.arange(n) * _GOLDEN_RATIO % 1.0, kind="stable")
+        return self.select(np.sort(spread[:count]))

@@ -3,8 +3,8 @@
 symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
-F        (n, D)   features: numeric x, indicators of x choices, numeric z, indicators of z choices, whether z is z*
-h        (H,)     length scales, in the order of the space and then of the fidelity space; then the kernel's others
+F        (n, D)   features: numeric x, indicators of x choices, numeric z, indicators of z choices; if extended, z == z*
+h        (H,)     length scales in the order of the space and then of the fidelity space; then other kernel parameters
 """
 
 from __future__ import annotations
@@ -17,38 +17,36 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
-from boca.domain.space import FloatArray, Space
+from boca.domain.space import BoolArray, FloatArray, Space
 from boca.gp import fit as gp_fit
 from boca.gp.kernels import Custom, Jump, Kernel, KernelFactor, KernelTerm, Profile, Radial, Trend
 from boca.gp.noise import NoiseTerm, RisingNoise
 from boca.gp.parameters import Block, Prior
 
-BoolArray: TypeAlias = NDArray[np.bool_]
-
-# A covariance on fidelities by name: values come as arrays that broadcast against each other.
+# A covariance of two fidelities, which are mappings from name to arrays that broadcast against each other.
 FidelityKernel: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
 
-_LOG_H = (math.log(0.01), math.log(10.0))  # bounds of length scales, in units of the unit cube
+# In units of the unit cube; beyond ten, f hardly depends on the parameter.
+_LOG_LENGTH_SCALE_BOUNDS = (math.log(0.01), math.log(10.0))
+_KERNEL_CHECKED_AT = 64  # fidelities: a user's kernel is checked for eigenvalues there, at a cost of their number cubed
+_SYMMETRY_TOLERANCE = 1e-8  # of the largest covariance: a user's kernel may round
+_LEAST_EIGENVALUE = -1e-6  # likewise
 _KAPPA0 = Block("kappa0", deviation=1.5, low=math.log(1e-2), high=math.log(1e3), unit="variance")
 _ETA2 = Block("eta2", mean=math.log(0.01), deviation=2.0, low=math.log(1e-6), high=math.log(2.0), unit="variance")
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Points of a problem as rows of features, and the kernel on them.
-
-    Columns: numeric x, indicators of x choices, numeric z, indicators of z choices; extended, whether z is z*.
-    """
+    """Points of a problem as rows of features, and the kernel on them."""
 
     problem: Problem
     profile: Profile
     fidelity_kernel: FidelityKernel | None = None
     is_extended: bool = False
-    """Whether the target may differ from all other fidelities at once, and all x rise or fall together on the way."""
+    """Whether the kernel has a jump at the target and a trend towards it: all x may rise or fall together with z."""
 
     def extended(self) -> Encoding:
         """Return the encoding with a jump at the target and a trend towards it."""
@@ -73,7 +71,7 @@ class Encoding:
 
     @cached_property
     def x_width(self) -> int:
-        return len(_owners(self.problem.space))
+        return len(_column_owners(self.problem.space))
 
     @cached_property
     def target(self) -> FloatArray:  # (Dz,)
@@ -83,12 +81,12 @@ class Encoding:
     def _unit_target(self) -> FloatArray:  # (1, p)
         return self.problem.fidelity.to_unit([self.problem.target])
 
-    def away(self, F: FloatArray) -> FloatArray:  # (n, D) -> (n,)
-        """Return how far every fidelity is from the target: 0 there, 1 where all parameters are at the other end."""
+    def distance_from_target(self, F: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        """Return how far every fidelity is from the target: 0 there, 1 if all parameters are at the other end."""
         p = len(self.problem.fidelity)
         z_width = len(self.target) - (self.is_extended and not self.fidelity_kernel)
         steps = F[:, self.x_width : self.x_width + z_width] - self.target[:z_width]
-        if self.fidelity_kernel:  # one column per parameter: another option is as far as can be
+        if self.fidelity_kernel:  # one column per parameter: any other option has distance 1
             options = [not parameter.is_ordered for parameter in self.problem.fidelity.values()]
             steps = np.where(options, steps != 0.0, steps)
         return np.asarray(np.sqrt(np.square(steps).sum(axis=1) / max(p, 1)))
@@ -100,7 +98,7 @@ class Encoding:
     def kernel(self) -> Kernel:
         """The product of a kernel on the domain and one on the fidelities.  [K17, eq. 3]"""
         d = len(self.problem.space)
-        owners = _owners(self.problem.space)
+        owners = _column_owners(self.problem.space)
         numeric = len(self.x_numeric)
         columns = tuple(range(len(owners)))
         groups: list[tuple[Profile, tuple[int, ...], tuple[int, ...]]]
@@ -117,7 +115,7 @@ class Encoding:
             columns = tuple(self.x_width + j for j in range(len(self.problem.fidelity)))
             factors.append(Custom(self._named_kernel, self._named_variance, columns))
         else:
-            z_owners = _owners(self.problem.fidelity)
+            z_owners = _column_owners(self.problem.fidelity)
             z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
             groups.append(("se", z_columns, tuple(d + owner for owner in z_owners)))
             if self.is_extended:
@@ -128,11 +126,11 @@ class Encoding:
 
     @cached_property
     def noise(self) -> tuple[NoiseTerm, ...]:
-        """What the noise may have beside its constant variance."""
-        return (RisingNoise(self.away),) if self.problem.fidelity else ()
+        """The components that the noise may have beside its constant variance."""
+        return (RisingNoise(self.distance_from_target),) if self.problem.fidelity else ()
 
     def _named_kernel(self, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, p), (m, p) -> (n, m)
-        """Hand the user's kernel mappings by name, in the user's own units."""
+        """Call the user's kernel with mappings by name, in the user's own units."""
         a = {name: values[:, None] for name, values in self.problem.fidelity.columns(A).items()}
         b = {name: values[None, :] for name, values in self.problem.fidelity.columns(B).items()}
         return self._call_kernel(a, b, (len(A), len(B))) / self._unit
@@ -143,11 +141,14 @@ class Encoding:
 
     @cached_property
     def _unit(self) -> float:
-        """The variance at the target, by which a user's kernel is divided: its scale is what kappa0 is for."""
+        """The variance at the target, by which a user's kernel is divided because kappa0 is the scale."""
         star = self.problem.fidelity.columns(self.target[None, :])
         variance = float(self._call_kernel(star, star, (1,))[0])
         if not variance > 0:
-            raise InvalidInput(f"fidelity_kernel(z, z) is {variance!r} at the target; a variance must be positive.")
+            raise InvalidInput(
+                f"fidelity_kernel(z, z) is {variance!r} at the target; a variance must be positive. "
+                "Return the covariance of a and b."
+            )
         return variance
 
     def _call_kernel(self, a: Mapping[str, Any], b: Mapping[str, Any], shape: tuple[int, ...]) -> FloatArray:
@@ -170,23 +171,24 @@ class Encoding:
         return K
 
     def check_fidelity_kernel(self) -> None:
-        """Refuse a user's kernel that is no covariance, before it spoils a model."""
+        """Refuse a user's kernel that is not a covariance."""
         Z = np.vstack([self.problem.grid[1], self.target])
         own = self._named_variance(Z)
         if not np.all(own > 0):
             nowhere = self.problem.fidelity.from_unit(Z[int(np.argmin(own))])
             raise InvalidInput(
-                f"fidelity_kernel(z, z) is {np.min(own):.3g} at z={nowhere!r}; a variance must be positive."
+                f"fidelity_kernel(z, z) is {np.min(own):.3g} at z={nowhere!r}; a variance must be positive. "
+                "Return the covariance of a and b."
             )
-        some = np.vstack([Z[:: max(1, len(Z) // 64)], self.target])
+        some = np.vstack([Z[:: max(1, len(Z) // _KERNEL_CHECKED_AT)], self.target])
         K = self._named_kernel(some, some)
         scale = float(np.max(np.abs(K)))
-        if not np.allclose(K, K.T, atol=1e-8 * scale):
+        if not np.allclose(K, K.T, atol=_SYMMETRY_TOLERANCE * scale):
             raise InvalidInput(
                 "fidelity_kernel(a, b) differs from fidelity_kernel(b, a); a covariance must be symmetric."
             )
         lowest = float(np.min(np.linalg.eigvalsh(K)))
-        if lowest < -1e-6 * scale:
+        if lowest < _LEAST_EIGENVALUE * scale:
             raise InvalidInput(
                 f"fidelity_kernel(a, b) has the eigenvalue {lowest:.3g} on the problem's fidelities; a covariance must "
                 "be positive semi-definite."
@@ -194,20 +196,20 @@ class Encoding:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """The hyper-parameters in the order of theta, without those of the noise beside its constant variance."""
+        """The hyperparameters in the order of theta, without those of the noise beside its constant variance."""
         d, p = len(self.problem.space), 0 if self.fidelity_kernel else len(self.problem.fidelity)
-        scale = partial(Block, deviation=1.0, low=_LOG_H[0], high=_LOG_H[1])
+        scale = partial(Block, deviation=1.0, low=_LOG_LENGTH_SCALE_BOUNDS[0], high=_LOG_LENGTH_SCALE_BOUNDS[1])
         scales = [scale("h_x", d, math.log(0.4 * math.sqrt(d)))]
         if not self.fidelity_kernel:
             scales.append(scale("h_z", p))
-        return gp_fit.in_order(_KAPPA0, scales, _ETA2, self.kernel)
+        return gp_fit.theta_blocks(_KAPPA0, scales, _ETA2, self.kernel)
 
     def prior(self, *, informative: bool, noise: Sequence[NoiseTerm] = ()) -> Prior:
         """Return the prior on theta, with the strengths of these components of the noise at its end."""
-        return Prior.of([*self.blocks, *(term.block for term in noise)], informative=informative)
+        return Prior.from_blocks([*self.blocks, *(term.block for term in noise)], informative=informative)
 
     def fidelity_covariance(self, h: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Return k(z, z*), k(z, z) for the rows of Z (m, p), and k(z*, z*): of the fidelity's kernel without terms."""
+        """Return k(z, z*), k(z, z) for rows of Z (m, p), and k(z*, z*): of the kernel on fidelities, without terms."""
         if self.fidelity_kernel:
             star = self.target[None, :]
             return self._named_kernel(Z, star)[:, 0], self._named_variance(Z), float(self._named_variance(star)[0])
@@ -216,8 +218,8 @@ class Encoding:
         return replace(self.kernel, terms=()).value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
 
 
-def _owners(space: Space) -> list[int]:
-    """Return which parameter each feature column belongs to: numeric ones first, then a column for each option."""
+def _column_owners(space: Space) -> list[int]:
+    """Return the parameter of each feature column: numeric ones first, then a column for each option."""
     numeric = [j for j, parameter in enumerate(space.values()) if parameter.is_ordered]
     return numeric + [j for j, parameter in enumerate(space.values()) for _ in parameter.options]
 

@@ -1,4 +1,4 @@
-"""What a refit learned, as it is stored in `why["fit"]`: with the results, it is all that later models need."""
+"""What a refit learned, as stored in `why["fit"]`: with the results, it defines the models until the next one."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ import numpy as np
 
 from boca.domain.space import FloatArray
 from boca.domain.trial import History
-from boca.gp.fit import ROUNDING, Standardisation
+from boca.gp.fit import RELATIVE_ROUNDING, Standardization
 
-Kind: TypeAlias = Literal["extended", "none"]
+_OUTDATED_BEYOND_SCALES = 1e6  # from the location: a fit says nothing of values so far outside its own
+
+UseKind: TypeAlias = Literal["extended", "none"]
 
 
 @dataclass(frozen=True)
 class FidelityUse:
-    """How a model uses the cheaper fidelities, if not as they are.
+    """How a model uses the cheaper fidelities, if not in the usual way.
 
-    `extended`: with a jump at the target and a trend; `none`: not at all.  Either has hyper-parameters of its own, and
-    the nats by which it predicts the results at the target better.
+    "extended": with a jump at the target and a trend.  "none": not at all.  Both have hyperparameters of their own, and
+    the nats by which they predict the results at the target better.
     """
 
-    kind: Kind
+    kind: UseKind
     theta: tuple[float, ...]
     nats: float
 
     @classmethod
-    def of_json(cls, stored: Mapping[str, Any]) -> FidelityUse:
+    def from_json(cls, stored: Mapping[str, Any]) -> FidelityUse:
         return cls(stored["kind"], tuple(stored["theta"]), stored["nats"])
 
     def to_json(self) -> dict[str, Any]:
@@ -37,25 +39,25 @@ class FidelityUse:
 
 @dataclass(frozen=True)
 class Fit:
-    """Hyper-parameters with the standardisation that they belong to, and when they were learned."""
+    """Hyperparameters with their standardization, and when they were learned."""
 
     theta: tuple[float, ...]
     location: float
     scale: float
     results: int
-    """How many there were."""
+    """How many results there were."""
     iteration: int
     """How many trials a model had chosen."""
     count: int
-    """How many refits came before this one."""
+    """How many refits there had been before."""
     is_flat: bool = False
-    """Whether all results were equal but for rounding."""
+    """Whether all results were equal up to rounding."""
     rise: float | None = None
-    """How much the variance of the noise grows from the target to the far end of all fidelities, if it does."""
+    """By how much the variance of the noise grows from the target to the far end of all fidelities, if it does."""
     use: FidelityUse | None = None
 
     @classmethod
-    def of_json(cls, stored: Mapping[str, Any]) -> Fit:
+    def from_json(cls, stored: Mapping[str, Any]) -> Fit:
         return cls(
             theta=tuple(stored["theta"]),
             location=stored["location"],
@@ -65,7 +67,7 @@ class Fit:
             count=int(stored["count"]),
             is_flat=bool(stored.get("flat")),
             rise=stored.get("rise"),
-            use=FidelityUse.of_json(stored["use"]) if "use" in stored else None,
+            use=FidelityUse.from_json(stored["use"]) if "use" in stored else None,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -83,23 +85,23 @@ class Fit:
         }
 
     @property
-    def standard(self) -> Standardisation:
-        return Standardisation(self.location, self.scale)
+    def standard(self) -> Standardization:
+        return Standardization(self.location, self.scale)
 
     def is_outdated(self, scores: FloatArray) -> bool:
-        """Whether it saw equal results alone, and they are not now, or none so far away as there is now."""
+        """Whether all results were equal and no longer are, or one is now far outside the range that was seen."""
         if self.is_flat and not is_flat(scores):
             return True
         farthest = float(np.max(np.abs(0.5 * scores - 0.5 * self.location)))
-        return farthest > 1e6 * (0.5 * self.scale)
+        return farthest > _OUTDATED_BEYOND_SCALES * (0.5 * self.scale)
 
 
 def last_fit(history: History) -> Fit | None:
-    """Return what the latest refit stored, or None before the first."""
+    """Return what the latest refit stored; None before the first."""
     stored = next((t.why["fit"] for t in reversed(history.chosen) if "fit" in t.why), None)
-    return None if stored is None else Fit.of_json(stored)
+    return None if stored is None else Fit.from_json(stored)
 
 
 def is_flat(scores: FloatArray) -> bool:
-    """Whether all results are equal but for rounding: they say nothing about length scales."""
-    return bool(np.ptp(0.5 * scores) <= 0.5 * ROUNDING * np.max(np.abs(scores)))
+    """Whether all results are equal up to rounding, and so carry no information about length scales."""
+    return bool(np.ptp(0.5 * scores) <= 0.5 * RELATIVE_ROUNDING * np.max(np.abs(scores)))

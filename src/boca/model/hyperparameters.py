@@ -1,6 +1,6 @@
-"""Hyper-parameters in the user's units: as a decision shows them, and as a user writes them.
+"""Hyperparameters in the user's units, as decisions show them and as users write them.
 
-Both follow from the blocks that kernels and noise declare: their names, their sizes and their units.
+Names, sizes and units are those of the blocks that kernels and noise declare.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from boca.gp.parameters import Block
 
 
 def finite(value: float) -> float:
-    """Return a float that JSON knows, where squares of 1e300 overflow."""
+    """Return a float that JSON can hold: the square of 1e300 overflows."""
     return float(np.clip(value, -np.finfo(float).max, np.finfo(float).max))
 
 
 def as_told(block: Block, values: Sequence[float], *, kappa0: float, scale: float) -> float | list[float]:
-    """Return the numbers of a block in the user's units: a list for length scales, a number for all else."""
+    """Return the numbers of a block in the user's units: a list of length scales, or a number."""
     if block.unit == "none" and not block.is_strength:
         return list(values)
     (value,) = values
@@ -33,9 +33,9 @@ def as_told(block: Block, values: Sequence[float], *, kappa0: float, scale: floa
 def checked(
     given: Mapping[str, Any], blocks: Sequence[Block], *, ignored: Sequence[str] = ()
 ) -> dict[str, list[float]]:
-    """Return the numbers of a mapping that a user wrote, by block, with zeros for strengths that it lacks.
+    """Return the numbers of a user's mapping by block, with zeros for missing strengths.
 
-    The mean of f is no part of theta, and must be given like a block of one number.
+    The mean of f is not part of theta, but is required like a block of one number.
     """
     required = {"mean", *(block.name for block in blocks if block.size and not block.is_strength)}
     allowed = required | {block.name for block in blocks} | {*ignored}
@@ -47,7 +47,8 @@ def checked(
         what = f"hyperparameters[{block.name!r}]"
         values = np.atleast_1d(given.get(block.name, [0.0] if block.is_strength else [])).tolist()
         if len(values) != block.size:
-            count = f"{block.size} length scales, one per parameter" if block.unit == "none" else "one number"
+            scales = "1 length scale" if block.size == 1 else f"{block.size} length scales, one per parameter"
+            count = scales if block.unit == "none" and not block.is_strength else "one number"
             raise InvalidInput(f"{what} must have {count}; got {values!r}.")
         numbers[block.name] = [finite_number(value, what) for value in values]
         lowest = min(numbers[block.name], default=1.0)

@@ -1,8 +1,8 @@
-"""From a history to a Gaussian process: how hyper-parameters are learned, and when they are learned again.
+"""How the hyperparameters of the GP are learned from a history, and when they are learned again.
 
-The model behind a suggestion is a pure function of the history: hyper-parameters come from the last refit, which is
+The model behind a suggestion is a pure function of the history: hyperparameters come from the last refit, which is
 stored in the `why` of the trial that made it, and everything else from the results in the order in which they were
-told.  Replaying a history therefore gives the same model, bit for bit, and there is no cache that could disagree.
+told.  So replaying a history gives the same model, bit for bit, and no cache can disagree.
 """
 
 from __future__ import annotations
@@ -23,44 +23,47 @@ from boca.gp.noise import Noise
 from boca.model import hyperparameters as numbers
 from boca.model.dataset import Dataset
 from boca.model.encoding import Encoding, FidelityKernel
-from boca.model.fidelity_use import FITTED, FidelityTests
+from boca.model.fidelity_use import FITTED_RESULTS, FidelityTests
 from boca.model.fit_record import Fit, is_flat, last_fit
 from boca.model.posterior import Model
+
+_RESULTS_PER_NEW_ONE = 15.0  # a refit is due when this share of the results is new: the others hardly change the fit
+_MOST_RESULTS_BETWEEN_REFITS = 25.0  # as many as in the paper, however many results there are
+_RANDOM_STARTS_EVERY_REFITS = 4  # with priors, whose posterior seldom has a second maximum
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """How a GP is made of a history; the defaults are those of `Boca()`, `Surrogate.paper()` those of the paper."""
+    """How a GP is made from a history.  The defaults are those of `Boca()`; `Surrogate.paper()` has the paper's."""
 
     kernel: Profile = "matern52"
-    """Kernel of the domain: objectives are seldom infinitely smooth."""
+    """Kernel on the domain: objectives are seldom infinitely smooth, as the squared exponential assumes."""
     mean: Literal["gls", "median"] = "gls"
-    """Constant mean: generalised least squares weighs clustered results less than the median does."""
+    """Constant mean: generalized least squares weighs clustered results less than the median does."""
     priors: bool = True
     """Maximum a posteriori: pure likelihood pins the length scales of fidelities at a bound in 85-100 % of runs."""
     refit_every: int | None = None
-    """Refit after so many iterations; None: after n/15 new results, at least 1 and at most 25."""
+    """Refit after this many iterations; None refits after n/15 new results, at least 1 and at most 25."""
     starts: int = 1
-    """Random starts of every fit besides the warm one; with priors, one more every fourth refit and at the first."""
+    """Random starts of a fit beside the previous optimum; with priors, only at the first and every fourth refit."""
     guard: float | None = 0.25
-    """Nats by which the results at the target, each left out in turn, must be predicted better without the cheaper
-    fidelities before these are switched off; a model that lets the target jump, and all x rise or fall together with
-    the fidelity, is tried as well.  None: they are always used as they are."""
+    """Switch the cheaper fidelities off if results at the target, each left out in turn, are predicted better without
+    them by this many nats.  A model with a jump at the target and a trend towards it is tried too.  None: never."""
     rising_noise: bool = True
-    """Let the noise grow with the distance from the target where results speak for it by two nats: a cheap query is
-    often a noisy one, and one variance for all would take the target for as noisy."""
+    """Let the noise grow with the distance from the target if that is likelier by two nats: cheap queries are often
+    noisy, and with one variance for all the target would seem as noisy."""
     fidelity_kernel: FidelityKernel | None = None
-    """A covariance of two fidelities (mappings by name, arrays that broadcast) in place of the squared exponential."""
+    """A covariance of two fidelities (mappings by name, of arrays that broadcast); None: the squared exponential."""
 
     def __post_init__(self) -> None:
         one_of(self.kernel, get_args(Profile), "kernel")
         one_of(self.mean, ("gls", "median"), "mean")
         flags(self, "priors", "rising_noise")
-        if self.guard is not None and not finite_number(self.guard, "guard") >= 0.0:
-            raise InvalidInput(f"guard must be at least 0 nats, or None for no guard; got {self.guard!r}.")
+        if self.guard is not None and finite_number(self.guard, "guard") < 0.0:
+            raise InvalidInput(f"guard must be at least 0 nats, or None to keep all fidelities; got {self.guard!r}.")
         object.__setattr__(self, "starts", whole_number(self.starts, "starts"))
         if self.starts < 0:
-            raise InvalidInput(f"starts must not be negative; got {self.starts!r}.")
+            raise InvalidInput(f"starts must be at least 0; got {self.starts!r}.")
         if self.refit_every is not None and not finite_number(self.refit_every, "refit_every") >= 1:
             raise InvalidInput(f"refit_every must be at least 1, or None; got {self.refit_every!r}.")
 
@@ -77,8 +80,8 @@ class Surrogate:
         hyperparameters: Mapping[str, Any] | None = None,
         force_refit: bool = False,
     ) -> Model:
-        """Return the GP after this history; it needs at least one complete trial."""
-        dataset = Dataset.of(problem, history)
+        """Return the GP after a history, which needs at least one complete trial."""
+        dataset = Dataset.from_history(problem, history)
         if hyperparameters is not None:
             return self.known(dataset, hyperparameters)
         fit = last_fit(history)
@@ -88,30 +91,30 @@ class Surrogate:
         return replace(self.condition(dataset, fit), fit=fit)
 
     def is_due(self, dataset: Dataset, fit: Fit) -> bool:
-        """Whether hyper-parameters are to be learned again."""
+        """Whether hyperparameters are to be learned again."""
         return fit.is_outdated(dataset.scores) or self.is_scheduled(
             dataset.iterations - fit.iteration, len(dataset.scores), since=fit.results
         )
 
     def is_scheduled(self, iterations: int, results: int, *, since: int) -> bool:
-        """Whether enough has happened since a refit, whatever the results are.
+        """Whether there are enough new iterations or results since a refit.
 
         Args:
-            iterations: how many trials a model chose since then.
-            results: how many there are.
-            since: how many there were then.
+            iterations: how many trials a model has chosen since the refit.
+            results: how many results there are.
+            since: how many results there were at the refit.
         """
         if self.refit_every is not None:
             return iterations >= self.refit_every
-        return results - since >= min(max(results / 15.0, 1.0), 25.0)
+        return results - since >= min(max(results / _RESULTS_PER_NEW_ONE, 1.0), _MOST_RESULTS_BETWEEN_REFITS)
 
     def condition(self, dataset: Dataset, fit: Fit) -> Model:
-        """Return the GP with the hyper-parameters of a refit after this history."""
+        """Return the GP of these results with the hyperparameters of a refit."""
         encoding = self._encoding(dataset.problem)
         use, theta = fit.use, fit.theta if fit.use is None else fit.use.theta
         if use is not None and use.kind == "extended":
             encoding = encoding.extended()
-        noise = Noise.of(encoding.noise, [fit.rise or 0.0] * len(encoding.noise))
+        noise = Noise.from_strengths(encoding.noise, [fit.rise or 0.0] * len(encoding.noise))
         data = dataset.encoded(encoding, fit.standard).with_noise(noise)
         guard = None
         if use is not None and use.kind == "none":
@@ -123,7 +126,7 @@ class Surrogate:
         )
 
     def known(self, dataset: Dataset, hyperparameters: Mapping[str, Any]) -> Model:
-        """Return the GP with hyper-parameters that the user knows, after this history."""
+        """Return the GP of these results with hyperparameters that the user gave."""
         problem = dataset.problem
         given = self._checked(problem, hyperparameters)
         (kappa0,), (eta2,), (mean,) = given["kappa0"], given["eta2"], given["mean"]
@@ -136,8 +139,8 @@ class Surrogate:
             for block in encoding.kernel.blocks
             for value in given[block.name]
         ]
-        noise = Noise.of(encoding.noise, [given[term.block.name][0] for term in encoding.noise])
-        standard = gp_fit.Standardisation(0.0, 1.0)
+        noise = Noise.from_strengths(encoding.noise, [given[term.block.name][0] for term in encoding.noise])
+        standard = gp_fit.Standardization(0.0, 1.0)
         data = dataset.encoded(encoding, standard).with_noise(noise)
         h = np.array([*scales, *strengths])
         turn = sign(problem.direction)
@@ -147,7 +150,7 @@ class Surrogate:
         return Encoding(problem, self.kernel, self.fidelity_kernel)
 
     def _known_encoding(self, problem: Problem) -> Encoding:
-        """Return the encoding of a GP that is known, with everything that it may have."""
+        """Return the encoding for hyperparameters that the user gives, with every optional component."""
         is_extended = bool(problem.fidelity) and self.fidelity_kernel is None
         return Encoding(problem, "se", self.fidelity_kernel, is_extended)
 
@@ -157,25 +160,25 @@ class Surrogate:
         return numbers.checked(given, blocks, ignored=("h_z",) if self.fidelity_kernel else ())
 
     def check(self, problem: Problem, hyperparameters: Mapping[str, Any] | None) -> None:
-        """Refuse what does not fit the problem, before anything is paid for."""
+        """Refuse settings that do not fit the problem, before a trial runs."""
         if hyperparameters is not None:
             self._checked(problem, hyperparameters)
         if self.fidelity_kernel is not None:
             self._encoding(problem).check_fidelity_kernel()
 
     def fit(self, dataset: Dataset, rng: np.random.Generator, previous: Fit | None) -> Fit:
-        """Learn hyper-parameters; what is returned is stored with the trial and is all that later models need."""
+        """Learn hyperparameters; later models need only what is returned, which is stored with the trial."""
         problem, scores = dataset.problem, dataset.scores
         encoding = self._encoding(problem)
-        standard = gp_fit.standardise(scores)
+        standard = gp_fit.standardize(scores)
         count = previous.count + 1 if previous else 0
         prior = encoding.prior(informative=self.priors)
-        random_starts = self.starts if not self.priors or count % 4 == 0 else 0
+        random_starts = self.starts if not self.priors or count % _RANDOM_STARTS_EVERY_REFITS == 0 else 0
         first = np.array(previous.theta) if previous else prior.mean
         starts = [first, *(prior.draw(rng) for _ in range(random_starts))]
-        data = dataset.encoded(encoding, standard).thinned(FITTED)
+        data = dataset.encoded(encoding, standard).thinned(FITTED_RESULTS)
         mean = None if self.mean == "gls" else 0.0
-        theta = prior.mean  # equal results carry no information about length scales: the prior mean stays
+        theta = prior.mean  # equal results carry no information about length scales
         if self.priors or not is_flat(scores):
             theta = gp_fit.fit(encoding.kernel, data.X, data.y, prior=prior, starts=starts, noise=data.noise, mean=mean)
         fit = Fit(

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from boca.domain.errors import InvalidInput
 from boca.domain.space import FloatArray, Parameter, Space
 from boca.domain.trial import Trial
+from boca.domain.words import option
 from boca.plots.study import StudyView
-from boca.render import option
 
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from boca.domain.errors import InvalidInput
 from boca.domain.space import FloatArray
+from boca.domain.words import text
 from boca.plots.axis import Axis, Note
 from boca.plots.study import StudyView
-from boca.render import text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from boca.domain.space import FloatArray, finite_number
+from boca.domain.words import text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Marks, Note
 from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, new_axes, plain, set_axis, set_ticks, whole_ticks
 from boca.plots.study import StudyView, study
-from boca.render import text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

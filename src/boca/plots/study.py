@@ -19,10 +19,10 @@ from boca.domain.budget import Limit
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
+from boca.domain.words import text
 from boca.execution.run import Result
 from boca.model.posterior import Posterior
 from boca.model.surrogate import Surrogate
-from boca.render import text
 from boca.strategies.base import posterior
 from boca.study import spec as specs
 from boca.study.optimizer import Optimizer

@@ -12,9 +12,9 @@ import numpy as np
 
 from boca.domain.space import FloatArray, Parameter, Point
 from boca.domain.trial import Trial, sign
+from boca.domain.words import option
 from boca.plots.axis import Axis, Marks, Note, marks
 from boca.plots.study import StudyView
-from boca.render import option
 
 _MAX_TICK = 12  # characters of a number beside an axis
 _MAX_OPTION = 16  # characters of an option beside an axis

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from boca.domain.space import FloatArray
+from boca.domain.words import expected, text
 from boca.plots import model_data as data
 from boca.plots.axis import Note
 from boca.plots.model_data import BAND
 from boca.plots.study import StudyView
-from boca.render import expected, text
 from boca.report.traces import (
     BLACK,
     BLUE,

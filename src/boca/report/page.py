@@ -16,9 +16,10 @@ from typing import Any
 
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
+from boca.domain.words import option, readable, text
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
-from boca.render import amount, ends, option, text
+from boca.render import ends
 from boca.report import figures, sentences
 from boca.report.traces import Picture
 
@@ -185,7 +186,7 @@ def _trials(study: StudyView) -> str:
 def _trial(study: StudyView, trial: Trial) -> str:
     at_target = study.problem.is_target(trial.z)
     kind = " ".join([trial.state, *(["target"] if at_target else [])])
-    cells = [str(trial.number), trial.state, text(trial.value), amount(trial.cost)]
+    cells = [str(trial.number), trial.state, text(trial.value), readable(trial.cost)]
     cells += [option(value, _MAX_OPTION) for value in (*trial.x.values(), *trial.z.values())]
     plain = "".join(f"<td{_alignment(i)}>{escape(cell)}</td>" for i, cell in enumerate(cells))
     failed = f"Failed with: {text(trial.reason, _MAX_SENTENCE)}. " if trial.state == "failed" else ""

@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from boca.domain.space import Parameter
+from boca.domain.words import advice, option, point, readable, text
 from boca.plots import model_data
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
-from boca.render import advice, amount, option, point, spending, text, with_unit
 
 _UNMOVED_SAID_FROM_TRIALS = 5  # fewer can agree in a fidelity by chance
 _UNINFORMATIVE_ABOVE = 0.95  # information gap of the median trial below the target; 1 is no information
@@ -43,15 +43,15 @@ def costs(study: StudyView) -> str:
     ledger = study.ledger
     paid = [t for t in study.history.finished if not t.added]
     imported = sum(t.added for t in study.history)
-    words = [f"{_count(len(paid), 'trial', 'trials')} cost {spending(ledger)}."]
+    words = [f"{_count(len(paid), 'trial', 'trials')} cost {ledger.spent_in_words}."]
     each = ledger.target
     if paid and each is not None and study.problem.fidelity:
         about = "" if ledger.is_exact else "about "
         total = len(paid) * each
         times = f", {total / ledger.spent:.3g} times as much" if ledger.spent > 0 else ""
         words.append(
-            f"The same number of queries at the target would have cost {about}{len(paid)} × {amount(each)} = "
-            f"{with_unit(ledger, total)}{times}."
+            f"The same number of queries at the target would have cost {about}{len(paid)} × {readable(each)} = "
+            f"{ledger.in_words(total)}{times}."
         )
     if imported:
         words.append(f"{_count(imported, 'imported result was', 'imported results were')} not charged.")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from boca.domain.space import FloatArray
 from boca.domain.trial import Trial
+from boca.domain.words import option, readable, text
 from boca.plots.axis import Axis, Marks, Mask, Note
-from boca.render import amount, option, text
 
 Figure: TypeAlias = dict[str, Any]
 
@@ -119,7 +119,7 @@ def _hover(trial: Trial) -> str:
         f"{safe(name, _MAX_HOVER)} = {safe(option(value), _MAX_HOVER)}"
         for name, value in (*trial.x.items(), *trial.z.items())
     ]
-    return "<br>".join([f"trial {trial.number}: {result}, cost {amount(trial.cost)}", *pairs[:_MAX_HOVER_LINES]])
+    return "<br>".join([f"trial {trial.number}: {result}, cost {readable(trial.cost)}", *pairs[:_MAX_HOVER_LINES]])
 
 
 def symbols(marks: Marks) -> list[str]:

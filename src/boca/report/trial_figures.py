@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from boca.domain.words import readable, text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Note
 from boca.plots.study import StudyView
-from boca.render import amount, text
 from boca.report.traces import (
     BLACK,
     MAX_NAME,
@@ -51,7 +51,7 @@ def _staircase(found: data.BestSoFar, label: str) -> Figure:
         "line": {"shape": "hv", "color": BLACK},
         "name": "best so far",
         "hovertext": [
-            f"best {value:.6g} after {amount(spent)}" for spent, value in zip(found.spent, found.best, strict=True)
+            f"best {value:.6g} after {readable(spent)}" for spent, value in zip(found.spent, found.best, strict=True)
         ],
         "hoverinfo": "text",
     }
@@ -94,7 +94,7 @@ def _fidelity(found: data.Fidelities, axis: Axis) -> Figure:
             "title": {"text": unit},
             "thickness": 10,
             "tickvals": numbers(np.log10(shown)),
-            "ticktext": [amount(cost) for cost in shown],
+            "ticktext": [readable(cost) for cost in shown],
         },
     }
     across = np.array([t.number for t in found.marks.trials], dtype=float)

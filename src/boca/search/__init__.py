@@ -1,1 +1,1 @@
-"""From a model to a point: what is worth trying, and how its maximum is found."""
+"""From a model to a point: acquisition functions, and the search for their maximum."""

@@ -1,12 +1,12 @@
-"""Acquisition functions: what a point promises, from the posterior mean and deviation there.
+"""Acquisition functions: the value of a query, from the posterior mean and deviation of f there.
 
     mu, sigma   (m,)   posterior mean and standard deviation of f
     beta               weight of exploration; the bound uses its square root
     u           (m,)   (mu - best) / sigma
-    maxima      (k,)   what the maximum of f may be
+    maxima      (k,)   possible values of the maximum of f
 
-Each formula returns its value with its derivatives by mu and by sigma.  As an `Acquisition` it has its numbers with it
-and says whether it rises with both; bound to a model, it is what a maximiser maximises.
+A formula returns its value and its derivatives by mu and by sigma.  An `Acquisition` is a formula with its numbers, and
+declares whether it rises with both.  A `BoundAcquisition` is one at the posterior of a model: a function of x.
 
 [L19] Letham, Karrer, Ottoni, Bakshy: Constrained Bayesian Optimization with Noisy Experiments, Bayesian Analysis 2019.
 [M21] Moss, Leslie, Gonzalez, Rayson: GIBBON: General-purpose Information-Based Bayesian OptimisatioN, JMLR 2021.
@@ -23,18 +23,19 @@ import numpy as np
 
 from boca.domain.space import FloatArray
 from boca.gp.model import PosteriorSlice
-from boca.model.posterior import Model, leading_of
+from boca.model.posterior import Model, leading_count
 
 Slope: TypeAlias = FloatArray | float
 Valued: TypeAlias = tuple[FloatArray, Slope, Slope]
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-_CERTAIN = 30.0  # deviations above the best: the improvement is mu - best, and exp(u^2 / 2) is still a float
-_HOPELESS = -1e3  # deviations below it
-_NOTHING = 1e-300  # nats: the logarithm of less is no number
+_CERTAIN_FROM = 30.0  # deviations above the best: EI is mu - best up to rounding, and exp(u^2 / 2) is still a float
+_SERIES_BELOW = -1e3  # deviations: below, 1 + u e is rounding, and the first terms of its series are exact
+_LEAST_INFORMATION = 1e-300  # nats: the logarithm of zero is not a number
+_LOWEST_U = -1e70  # deviations: the square of less is not a float
 _QUARTILES = np.array([0.25, 0.5, 0.75])
-_BISECTIONS = 25
-_NEVER = 9.0  # deviations that a point would have to exceed: the probability of it is nothing beside one
+_BISECTIONS = 25  # halve nine deviations to fewer than a millionth of one
+_RULED_OUT_DEVIATIONS = 9.0  # above a mean: a point so far below the highest lower bound has no part in the maximum
 
 
 def ucb(mu: FloatArray, sigma: FloatArray, beta: float) -> Valued:
@@ -44,28 +45,28 @@ def ucb(mu: FloatArray, sigma: FloatArray, beta: float) -> Valued:
 
 
 def log_ei(mu: FloatArray, sigma: FloatArray, best: FloatArray | float) -> Valued:
-    """Return the logarithm of the expected improvement over `best`; it has a slope where the plain one is zero.
+    """Return the logarithm of the expected improvement over `best`, which has a slope even where EI underflows.
 
-    EI = sigma h(u) with h = phi + u Phi, and h = phi (1 + u e) with e = Phi / phi, a scaled complementary error
-    function: no difference of two tiny numbers anywhere.
+    EI = sigma h(u) with h = phi + u Phi = phi (1 + u e), where e = Phi / phi is a scaled complementary error function.
+    So no two tiny numbers are subtracted.
     """
     from scipy.special import erfcx
 
-    u = np.maximum((mu - best) / sigma, -1e70)  # beyond this, the square of u is no float
-    v = np.minimum(u, _CERTAIN)
+    u = np.maximum((mu - best) / sigma, _LOWEST_U)
+    v = np.minimum(u, _CERTAIN_FROM)
     e = math.sqrt(math.pi / 2.0) * erfcx(v * -math.sqrt(0.5))
-    far = 1.0 / np.square(np.minimum(v, _HOPELESS))  # below, 1 + v e is rounding and the series exact
-    ratio = np.where(v < _HOPELESS, far - 3.0 * far * far, 1.0 + v * e)
+    far = 1.0 / np.square(np.minimum(v, _SERIES_BELOW))
+    ratio = np.where(v < _SERIES_BELOW, far - 3.0 * far * far, 1.0 + v * e)
     improving = np.maximum(u, 1.0)
-    log_h = np.where(u > _CERTAIN, np.log(improving), np.log(ratio) - 0.5 * v * v - _LOG_SQRT_2PI)
-    by_mu = np.where(u > _CERTAIN, 1.0 / improving, e / ratio)
+    log_h = np.where(u > _CERTAIN_FROM, np.log(improving), np.log(ratio) - 0.5 * v * v - _LOG_SQRT_2PI)
+    by_mu = np.where(u > _CERTAIN_FROM, 1.0 / improving, e / ratio)
     return np.log(sigma) + log_h, by_mu / sigma, 1.0 / ratio / sigma
 
 
 def log_noisy_ei(mu: FloatArray, sigma: FloatArray, best: FloatArray) -> Valued:  # mu (m, k), best (k,) -> (m,)
-    """Return the logarithm of the expected improvement over draws of what f is where it was queried.  [L19]
+    """Return the logarithm of the expected improvement, averaged over draws of f at the queried points.  [L19]
 
-    `mu` and `sigma` are the moments given each draw, `best` the highest value of each.  Derivatives by mu are (m, k).
+    `mu` and `sigma` are the moments given each draw, `best` is the highest value of each.  Derivatives by mu: (m, k).
     """
     value, by_mu, by_sigma = log_ei(mu, sigma[:, None], best)
     highest = np.max(value, axis=1, keepdims=True)
@@ -77,11 +78,11 @@ def log_noisy_ei(mu: FloatArray, sigma: FloatArray, best: FloatArray) -> Valued:
 
 
 def log_information(mu: FloatArray, sigma: FloatArray, eta2: float, maxima: FloatArray) -> Valued:
-    """Return the logarithm of the nats that a noisy query tells about the value of the maximum.  [M21]
+    """Return the logarithm of the information in nats that a noisy query has about the maximum of f.  [M21]
 
-    That f is below its maximum f* takes the share w = r (g + r) from its variance, with g = (f* - mu) / sigma and
-    r = phi(g) / Phi(g), and the share rho^2 w from that of an observation, rho^2 = sigma^2 / (sigma^2 + eta2).  A mean
-    above f* counts as f*: so the information never falls with sigma.
+    Knowing that f is below its maximum f* reduces its variance by the share w = r (g + r), with g = (f* - mu) / sigma
+    and r = phi(g) / Phi(g), and that of an observation by rho^2 w, with rho^2 = sigma^2 / (sigma^2 + eta2).  A mean
+    above f* counts as f*, so that the information never falls with sigma.
     """
     from scipy.special import erfcx
 
@@ -91,7 +92,7 @@ def log_information(mu: FloatArray, sigma: FloatArray, eta2: float, maxima: Floa
     r = math.sqrt(2.0 / math.pi) / erfcx(g * -math.sqrt(0.5))
     w = r * (g + r)
     left = 1.0 - rho2 * w
-    information = np.maximum(np.mean(-0.5 * np.log1p(-rho2 * w), axis=0), _NOTHING)
+    information = np.maximum(np.mean(-0.5 * np.log1p(-rho2 * w), axis=0), _LEAST_INFORMATION)
     by_g = np.where(g > 0.0, 0.5 * rho2 / left * (r - w * (g + 2.0 * r)), 0.0)
     by_mu = np.mean(-by_g, axis=0) / sigma
     by_sigma = np.mean(w / left, axis=0) * sigma * eta2 / (total * total) - np.mean(by_g * g, axis=0) / sigma
@@ -99,15 +100,15 @@ def log_information(mu: FloatArray, sigma: FloatArray, eta2: float, maxima: Floa
 
 
 def drawn_maxima(mu: FloatArray, sigma: FloatArray, rng: np.random.Generator, count: int) -> FloatArray:  # (count,)
-    """Draw values that the maximum of f may have, from moments of f at points all over its domain.
+    """Draw possible values of the maximum of f, from moments of f at points all over its domain.
 
-    As if these were independent, their maximum has a distribution whose quartiles a Gumbel distribution shares, and
-    from that one values are drawn; none is below the highest mean.  [W17]
+    f at these points is taken as independent.  The values are drawn from the Gumbel distribution with the same
+    quartiles as their maximum, and are at least the highest mean.  [W17]
     """
     from scipy.special import log_ndtr
 
     low, high = (np.full(3, np.max(mu + steps * sigma)) for steps in (-3.0, 6.0))
-    may_be_highest = low[0] - mu < _NEVER * sigma
+    may_be_highest = low[0] - mu < _RULED_OUT_DEVIATIONS * sigma
     mu, sigma = mu[may_be_highest], sigma[may_be_highest]
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
@@ -126,14 +127,14 @@ class Acquisition(Protocol):
     """A formula of mu and sigma with its numbers."""
 
     rises: ClassVar[bool]
-    """Whether the value never falls as mu or sigma grows: then upper bounds of both give an upper bound of it."""
+    """Whether the value never falls as mu or sigma grows: only then do upper bounds of both give one of the value."""
 
     def __call__(self, mu: FloatArray, sigma: FloatArray, /) -> Valued: ...
 
 
 @dataclass(frozen=True)
 class Mean:
-    """The posterior mean: no exploration at all."""
+    """The posterior mean: no exploration."""
 
     rises: ClassVar[bool] = True
 
@@ -188,32 +189,32 @@ class LogInformation:
 
 @dataclass(frozen=True)
 class BoundAcquisition:
-    """An acquisition at the posterior of a model: what a maximiser maximises."""
+    """An acquisition at the posterior of a model, as a maximizer needs it."""
 
     model: Model
     formula: Acquisition
     given: PosteriorSlice | None = None
-    """The posterior of f given more than the model knows, if it is not the model's own."""
+    """A posterior of f given more than the results, such as draws; None: that of the model."""
 
     @property
-    def _section(self) -> PosteriorSlice:
-        return self.model.section if self.given is None else self.given
+    def _slice(self) -> PosteriorSlice:
+        return self.model.target_slice if self.given is None else self.given
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
-        mean, variance = self._section.moments(self.model.encoding.x_features(U))
+        mean, variance = self._slice.moments(self.model.encoding.x_features(U))
         return self.formula(mean, np.sqrt(variance))[0]
 
     def bound(self, U: FloatArray) -> FloatArray | None:  # (m, d) -> (m,)
-        """Return upper bounds of the values; None if they would cost no less, or the formula does not rise."""
-        leading = leading_of(self._section)
+        """Return upper bounds of the values; None if they would cost no less, or if the formula does not rise."""
+        leading = leading_count(self._slice)
         if leading is None or not self.formula.rises:
             return None
-        mean, variance = self._section.at_most(self.model.encoding.x_features(U), leading)
+        mean, variance = self._slice.upper_bounds(self.model.encoding.x_features(U), leading)
         return self.formula(mean, np.sqrt(variance))[0]
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
         encoding = self.model.encoding
-        mean, variance, chain = self._section.moments_and_chain(encoding.x_features(U))
+        mean, variance, chain = self._slice.moments_and_chain(encoding.x_features(U))
         sigma = np.sqrt(variance)
         value, by_mu, by_sigma = self.formula(mean, sigma)
         gradient = np.zeros_like(U)

@@ -1,4 +1,4 @@
-"""From ranked points to a query that may be handed out: not running already, and not failed three times."""
+"""From ranked points to a query that may be handed out: not running, and not failed three times."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from boca.accounting.cost import costs
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, barred, occupied, point_key
-from boca.search.initial_design import by_preference
+from boca.search.initial_design import substitute_fidelities
 
-_STAND_INS_TRIED = 64  # distinct x, at every other fidelity, if all that was wanted is running
+_STAND_INS_TRIED = 64  # distinct x, the best ones, each at every other fidelity
 
 STAND_IN = (
     "All candidates are already running at their chosen fidelity; another fidelity is used so that the worker is not "
@@ -22,7 +22,7 @@ STAND_IN = (
 
 
 class Candidate(NamedTuple):
-    """A query: x in unit coordinates, its fidelity, and whether that only stands in for the one that was wanted."""
+    """A query: x in unit coordinates, its fidelity, and whether that replaces the chosen one, which is running."""
 
     u: FloatArray  # (d,)
     z: Point
@@ -44,10 +44,11 @@ def best_candidate(
     *,
     others: Sequence[Point] = (),
 ) -> Candidate:  # ranked (k, d)
-    """Return the best point with its fidelity that is not running already and has not failed three times.
+    """Return the best point with its fidelity that is not running and has not failed three times.
 
-    If every ranked point is running at its own fidelity, another one stands in: the `others` first, then any, one that
-    costs more than the target last.  If everything is running: the best point that has not failed three times.
+    If every ranked point is running at its own fidelity, another fidelity replaces it: the `others` first, then all,
+    those that cost more than the target last.  If all of these are running too, return the best point that has not
+    failed three times.
     """
     taken, bad = occupied(history), barred(history)
 
@@ -61,7 +62,7 @@ def best_candidate(
     found = usable((u, fidelity_of(u)) for u in ranked)
     if found is not None:
         return Candidate(*found, stands_in=False)
-    instead = [*map(dict, others), *by_preference(problem, costs(problem, history))]
+    instead = [*map(dict, others), *substitute_fidelities(problem, costs(problem, history))]
     _, first = np.unique(ranked, axis=0, return_index=True)
     distinct = ranked[np.sort(first)[:_STAND_INS_TRIED]]
     found = usable((u, z) for z in instead for u in distinct)

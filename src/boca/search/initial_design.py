@@ -1,4 +1,4 @@
-"""The initial design: random queries, then the best of them at the target, until a tenth of the budget is spent."""
+"""The initial design: random queries, then the best of them again at the target, until their budget is spent."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, Suggestion, barred, best_of, occupied, point_key
 
 Design: TypeAlias = Literal["uniform", "sobol"]
-"""How x is drawn: independently, or along one scrambled Sobol sequence, which leaves smaller holes."""
+"""How x is drawn: independently, or from one scrambled Sobol sequence, which leaves smaller gaps."""
 
 Fidelities: TypeAlias = Literal["target", "uniform", "cheap"]
-"""How z is drawn: always the target; anywhere that costs no more than it; or "cheap", u^2 among those cheaper than the
-target until half of the share is gone, which buys many points, and with the other half the best of these again at the
-target, which tells what they are worth.  A list instead means a random member of it."""
+"""How z is drawn.  "target": always the target.  "uniform": any fidelity that costs no more.  "cheap": with half of the
+budget of the start, u^2 among the cheaper ones, which allows many points; with the other half, the best of these points
+again at the target, which shows how far cheap results can be trusted.  A list of fidelities means a random one."""
 
-AT_LEAST = 2  # queries: a model of one result knows nothing of scales
-_ATTEMPTS = 100  # draws of a point that may be handed out, before all points are listed
-_LISTABLE = 4096  # points of a space that are listed if draws find none that is free
+LEAST_QUERIES = 2  # in the start: one result has no scale
+_DRAWS_OF_A_FREE_POINT = 100  # before all points of a small space are listed
+_LISTED_UP_TO = 4096  # points of a space: in a larger one, draws find a free point
+_DRAWS_OF_A_CHEAP_FIDELITY = 100  # before one of the grid is taken
 
 
 def random_start(
@@ -36,10 +37,10 @@ def random_start(
     design: Design,
     fidelities: Fidelities | Sequence[Point],
 ) -> Suggestion | None:
-    """Return the next query of the start, or None when it is over.
+    """Return the next query of the start, or None after its end.
 
-    Results, imported results and running trials count, so imported results replace random ones.  The first query that
-    would pass the share of the start ends it for good.  [K17, app. C.1]
+    Results, imported results and running trials count, so imported results replace random queries.  The first query
+    that would exceed the budget of the start ends it.  [K17, app. C.1]
     """
     if history.chosen:
         return None
@@ -48,8 +49,8 @@ def random_start(
     share = budget.start * (1.0 + 1e-12)
     best = None
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
-        z, best = dict(problem.target), _best_elsewhere(problem, history)
-    if len(history) >= AT_LEAST and history.complete and used + costs.of(z) > share:
+        z, best = dict(problem.target), _best_untried_at_target(problem, history)
+    if len(history) >= LEAST_QUERIES and history.complete and used + costs.of(z) > share:
         return None
     return start_query(problem, history, rng, costs, z, design=design, x=best)
 
@@ -64,13 +65,15 @@ def start_query(
     design: Design,
     x: Point | None = None,
 ) -> Suggestion:
-    """Return a query at the given fidelity: of the given x, or of a random one."""
+    """Return a query of the start at this fidelity: of the given x, or of a random one."""
     query = f"Start, query {sum(t.phase == 'start' for t in history) + 1}"
     why: dict[str, Any] = {"phase": "start"}
     if design == "sobol":
         why["sobol"] = _sobol_seed(history, rng)
     if x is not None:
-        reason = f"{query}: the best point not yet run at the target, to learn what cheap results are worth there."
+        reason = (
+            f"{query}: the best point that has not been run at the target, to compare its cheap result with the target."
+        )
         return Suggestion(x, z, {"reason": reason, **why})
     x, z = random_point(problem, history, rng, costs, z, sobol_seed=why.get("sobol"))
     where = "the target fidelity" if problem.is_target(z) else "a random fidelity"
@@ -82,12 +85,14 @@ def start_query(
     return Suggestion(x, z, {"reason": reason, **why})
 
 
-def _best_elsewhere(problem: Problem, history: History) -> Point | None:
-    """Return the x with the best result of those never tried at the target; None unless there are two of them."""
+def _best_untried_at_target(problem: Problem, history: History) -> Point | None:
+    """Return the x with the best result of those never run at the target; None if there are fewer than two."""
     ruled_out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
     untried = [t for t in history.complete if point_key(t.x) not in ruled_out]
     best = best_of(untried, problem.direction)
-    is_choice = len({point_key(t.x) for t in untried}) >= 2  # the best of one is as good as any, and teaches less
+    is_choice = (
+        len({point_key(t.x) for t in untried}) >= 2
+    )  # the best of one point is no choice: a new point tells more
     return dict(best.x) if best is not None and is_choice else None
 
 
@@ -100,10 +105,10 @@ def random_point(
     *,
     sobol_seed: int | None = None,
 ) -> tuple[Point, Point]:
-    """Draw x for this z; what is running or has failed too often is not drawn while there is anything else."""
+    """Draw x for this z; points that are running or failed three times are avoided while there are others."""
     taken, bad = occupied(history), barred(history)
     first = None
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_DRAWS_OF_A_FREE_POINT):
         if sobol_seed is not None and attempt == 0:
             u = _sobol_point(len(problem.space), sobol_seed, sum(t.phase == "start" for t in history))
         else:
@@ -113,17 +118,17 @@ def random_point(
             return x, z
         if first is None or point_key(first) in bad:
             first = x
-    if problem.space.size <= _LISTABLE:  # a small space, nearly all of it running: look at every point
+    if problem.space.size <= _LISTED_UP_TO:  # nearly every point of a small space is running
         everything = [problem.space.from_unit(u) for u in rng.permutation(problem.space.points())]
-        for fidelity in [z, *by_preference(problem, costs)]:
+        for fidelity in [z, *substitute_fidelities(problem, costs)]:
             for x in everything:
                 if point_key(x) not in bad and (point_key(x), point_key(fidelity)) not in taken:
                     return x, fidelity
     return first or {}, z
 
 
-def by_preference(problem: Problem, costs: Costs) -> list[Point]:
-    """Return all fidelities in the order in which they may stand in for another: the target, cheaper, costlier."""
+def substitute_fidelities(problem: Problem, costs: Costs) -> list[Point]:
+    """Return all fidelities in the order in which they may replace another: the target, cheaper ones, costlier ones."""
     is_beyond = costs.grid > costs.target
     order = np.lexsort((costs.grid, is_beyond))
     return [dict(problem.target), *(dict(problem.grid[0][i]) for i in order)]
@@ -141,9 +146,9 @@ def _draw_z(
     cheaper = np.flatnonzero(costs.grid < costs.target)
     if not len(cheaper):
         return dict(problem.target)
-    for _ in range(100):
+    for _ in range(_DRAWS_OF_A_CHEAP_FIDELITY):
         u = rng.random(len(problem.fidelity))
-        z = _unit_to_z(problem, np.where(_is_choice(problem), u, u * u))  # options have no cheap end
+        z = _unit_to_z(problem, np.where(_is_choice(problem), u, u * u))  # the options of a choice have no cheap end
         if costs.of(z) < costs.target and budget.affords(costs.pessimistic(z)):
             return z
     affordable = [i for i in cheaper if budget.affords(costs.pessimistic(problem.grid[0][i]))]
@@ -151,8 +156,8 @@ def _draw_z(
 
 
 def _uniform_z(problem: Problem, rng: np.random.Generator, costs: Costs) -> Point:
-    """Draw any fidelity that costs no more than the target: what lies beyond it answers no question."""
-    for _ in range(_ATTEMPTS):
+    """Draw any fidelity that costs no more than the target; costlier ones tell no more about f."""
+    for _ in range(_DRAWS_OF_A_FREE_POINT):
         z = _unit_to_z(problem, rng.random(len(problem.fidelity)))
         if costs.of(z) <= costs.target:
             return z
@@ -168,7 +173,7 @@ def _unit_to_z(problem: Problem, u: FloatArray) -> Point:
 
 
 def _sobol_seed(history: History, rng: np.random.Generator) -> int:
-    """Return the seed of this study's sequence: the first trial of the start drew it, the others read it."""
+    """Return the seed of the study's sequence: the first trial of the start draws it, the others read it."""
     drawn = int(rng.integers(2**31))
     return next((int(t.why["sobol"]) for t in history if "sobol" in t.why), drawn)
 

@@ -1,4 +1,4 @@
-"""Strategies: one paper, one file.  A strategy is a pure function of problem, history, budget and a random stream."""
+"""Strategies: one paper, one file.  A strategy is a pure function of problem, history, budget and random numbers."""
 
 from boca.strategies.base import Strategy
 from boca.strategies.boca import Boca, Theorem

@@ -1,4 +1,4 @@
-"""One decision of a method without fidelities: the start, a model, and the maximum of an acquisition at the target."""
+"""One decision of a method that queries only the target: the start, a model, and the maximum of an acquisition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def suggest_at_target(
     formula: Callable[[Model, float], Acquisition],
     reason: str,
 ) -> Suggestion:
-    """Suggest the x at the target where a formula is highest, which may depend on the model and on beta_t."""
+    """Suggest the x at the target with the highest acquisition; `formula` makes it from the model and beta_t."""
     starting = random_start(
         problem, history, budget, rng, costs(problem, history), design="uniform", fidelities="target"
     )
@@ -41,8 +41,8 @@ def suggest_at_target(
         return starting
     model = surrogate.model(problem, history, rng, hyperparameters=hyperparameters)
     weight = beta(len(history.chosen) + 1, len(problem.space), model.diameter())
-    promised = BoundAcquisition(model, formula(model, weight))
-    ranked = MAXIMIZERS[maximizer](promised, problem.space, rng, model.anchors())
+    objective = BoundAcquisition(model, formula(model, weight))
+    ranked = MAXIMIZERS[maximizer](objective, problem.space, rng, model.anchors())
     u, z, stands_in = best_candidate(problem, history, ranked, lambda _: dict(problem.target))
     reason = STAND_IN if stands_in else reason
     why = explain(model, history, u, phase="model", reason=reason, beta=weight, acquisition=acquisition)

@@ -1,4 +1,4 @@
-"""What every strategy is, and what those with a model share: the paper's beta, and how a decision is explained."""
+"""The protocols of a strategy, and what strategies with a model share: the paper's beta, and `why`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from boca.model.surrogate import Surrogate
 
 @runtime_checkable
 class Strategy(Protocol):
-    """All trials in, a suggestion out; nothing remembered."""
+    """All trials in, a suggestion out; no state."""
 
     def suggest(
         self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, /
@@ -25,8 +25,8 @@ class Strategy(Protocol):
 
 
 @runtime_checkable
-class Checking(Protocol):
-    """A strategy that looks at a problem before anything is paid for."""
+class HasCheck(Protocol):
+    """A strategy that checks a problem before a trial runs."""
 
     def check(self, problem: Problem, /) -> None:
         """Refuse a problem that the settings do not fit."""
@@ -34,29 +34,29 @@ class Checking(Protocol):
 
 
 @runtime_checkable
-class Believing(Protocol):
-    """A strategy that has a model: recommendations, plots and reports use it."""
+class HasPosterior(Protocol):
+    """A strategy with a model, which recommendations, plots and reports use."""
 
     def posterior(self, problem: Problem, history: History, /) -> Posterior:
-        """Return what the strategy believes of f after a history with at least one complete trial."""
+        """Return the posterior of f after a history with at least one complete trial."""
         ...
 
 
 def check(strategy: object, problem: Problem) -> None:
-    """Refuse a problem that the settings of a strategy do not fit; one that does not look accepts every problem."""
-    if isinstance(strategy, Checking):
+    """Refuse a problem that the settings of a strategy do not fit; a strategy without `check` accepts every problem."""
+    if isinstance(strategy, HasCheck):
         strategy.check(problem)
 
 
 def posterior(strategy: object, problem: Problem, history: History) -> Posterior | None:
-    """Return what a strategy believes of f after everything that was told; None before the first result.
+    """Return the posterior of f under a strategy's model after all results; None before the first one.
 
-    Running trials are left out.  A strategy without a model is given that of `Boca()`.
+    Running trials are left out.  For a strategy without a model, it is that of `Boca()`.
     """
     if not history.complete:
         return None
     told = History([t for t in history if t.state != "running"]) if history.running else history
-    if isinstance(strategy, Believing):
+    if isinstance(strategy, HasPosterior):
         return strategy.posterior(problem, told)
     return Surrogate().model(problem, told, np.random.default_rng(0))
 
@@ -72,11 +72,11 @@ def explain(
     """Return the part of `why` that every decision by a model shares, in the user's units and unrounded.
 
     Args:
-        model: what is believed of f.
-        history: the trials that the decision read.
+        model: the posterior that is shown.
+        history: the trials that the decision was made from.
         u: the chosen x in unit coordinates.
         phase: "model" or "final".
-        reason: one sentence that a person understands.
+        reason: one sentence for the user.
         beta: weight of exploration in the bound.
         more: further keys.
     """

@@ -1,16 +1,16 @@
-"""BOCA: Bayesian optimisation with continuous approximations.
+"""BOCA: Bayesian optimization with continuous approximations.
 
 [K17] Kandasamy, Dasarathy, Schneider, Poczos: Multi-fidelity Bayesian Optimisation with Continuous Approximations,
 ICML 2017.
 
     symbol      meaning
     t           iteration, counted after the start
-    xi(z)       information gap: what a query at z leaves unknown of f, from 0 at the target to 1
-    gamma(z)    threshold of the deviation below which z has nothing more to teach
+    xi(z)       information gap: how little a query at z tells about f, from 0 at the target to 1
+    gamma(z)    threshold: z is a candidate where the deviation tau is above c gamma(z)
     tau(z, x)   posterior deviation of g at (z, x); sigma(x) = tau(z*, x)
-    c           factor of gamma, adapted
+    c           factor of gamma, adapted to the share of queries at the target
     q           exponent of the cost ratio in gamma
-    Z_t         fidelities worth a query at x_t
+    Z_t         candidate fidelities at x_t
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boca.accounting.cost import Costs, costs
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput, flags, instance_of, one_of
 from boca.domain.problem import Problem
-from boca.domain.space import FloatArray, Point, finite_number
+from boca.domain.space import BoolArray, FloatArray, Point, finite_number, positive_number
 from boca.domain.trial import History, Suggestion
 from boca.model.posterior import Model, Posterior
 from boca.model.surrogate import Surrogate
@@ -36,24 +35,28 @@ from boca.search import acquisition
 from boca.search.acquisition import Acquisition, BoundAcquisition
 from boca.search.candidates import Candidate, best_candidate
 from boca.search.initial_design import Design, Fidelities, random_start, start_query
-from boca.search.maximizer import MAXIMIZERS, Maximizer, scattered
+from boca.search.maximizer import MAXIMIZERS, Maximizer, space_filling
 from boca.strategies.base import beta
 from boca.strategies.boca_decision import Aim, Decision, Turn
 
-_FIRST_FIDELITIES, _MOST_FIDELITIES = 8, 128  # examined at first, and at most at a time: the cheapest mostly serve
+_FIRST_FIDELITY_BATCH, _LARGEST_FIDELITY_BATCH = (
+    8,
+    128,
+)  # of Z_t at a time: mostly one of the cheapest is chosen
 _C_WINDOW = 20  # iterations between two updates of c
-_C_RANGE = (0.1, 20.0)
-_MOSTLY_AT_TARGET = 0.75  # share of iterations from which on improvement would leave one of two aims no turn
-_MAXIMA = 10  # values of the maximum over which information about it is averaged
-_MAXIMA_POINTS = 256  # all over the space, from which these are drawn
-_MAXIMA_EXACT = 64  # of these, the highest, whose deviations are exact also with many results
-_INCUMBENTS = 16  # x at the target, the best by their means, at which f is drawn
-_INCUMBENT_DRAWS = 16  # of f at these
+_C_RANGE = (0.1, 20.0)  # beyond, nothing or everything would be a candidate
+_C_HALVED_ABOVE, _C_DOUBLED_BELOW = 0.75, 0.25  # share of queries at the target in a window
+_MOSTLY_TARGET_SHARE = 0.75  # of the iterations: from here on, improvement could leave one of two aims without a turn
+_DRAWN_MAXIMA = 10  # values of the maximum of f, over which the information about it is averaged
+_MAXIMA_DRAWN_AT = 256  # points all over the space, from whose moments these are drawn
+_MAXIMA_EXACT = 64  # of these points, with the highest bounds: with many results, other deviations are bounds
+_INCUMBENTS = 16  # x queried at the target, with the highest means, at which f is drawn
+_INCUMBENT_DRAWS = 16  # of f at these x
 
 
 @dataclass(frozen=True)
 class Theorem:
-    """The constants of the beta_t for which the paper proves its regret bound; P(|df/dx| > J) <= a exp(-(J/b)^2)."""
+    """Constants of the beta_t for which the paper proves its regret bound, with P(|df/dx| > J) <= a exp(-(J/b)^2)."""
 
     delta: float = 0.1
     a: float = 1.0
@@ -62,47 +65,47 @@ class Theorem:
 
     def __post_init__(self) -> None:
         if not (0.0 < self.delta < 1.0 and self.a > 0.0 and self.b > 0.0 and self.r > 0.0):
-            raise InvalidInput(f"The theorem needs 0 < delta < 1 and positive a, b, r; got {self!r}.")
+            raise InvalidInput(f"Theorem needs 0 < delta < 1 and positive a, b and r; got {self!r}.")
 
 
 @dataclass(frozen=True)
 class Boca:
-    """Choose x by an upper confidence bound of f, then the cheapest z that still has something to teach there.
+    """Choose x by an upper confidence bound of f, then the cheapest z that is still informative there.
 
-    Each field is a departure from the paper, with its reason; `Boca.paper()` has them all off.
+    Each field is a departure from the paper, with its reason; `Boca.paper()` switches all of them off.
     """
 
     surrogate: Surrogate = field(default_factory=Surrogate)
-    """Matern kernel, estimated mean, priors, refits as data come: see its fields."""
+    """The model, with a Matern kernel, an estimated mean, priors and frequent refits: see its fields."""
     maximizer: Maximizer = "sobol"
-    """DIRECT never reaches a corner and stalls in six dimensions."""
+    """The search for the maximum of an acquisition: DIRECT never reaches a corner, and stalls in six dimensions."""
     start_design: Design = "sobol"
-    """A Sobol sequence leaves smaller holes than independent draws."""
+    """How x is drawn in the start: a Sobol sequence leaves smaller gaps than independent draws."""
     start_fidelities: Fidelities = "cheap"
-    """Half of the start buys many points at z = u^2 below the target, the other half the best of them again at it, from
-    which the model learns early what the cheap ones are worth."""
+    """How z is drawn in the start: half of its budget is for many points at z = u^2 below the target, half for the
+    best of them again at the target, so that the model learns early how far cheap results can be trusted."""
     max_shrink: float = 4.0
-    """Decide with length scales divided by s = max_shrink^U: one that is too long for a region makes UCB and EI agree
-    on the same spot in every iteration (16 of 247 runs on Currin); shrinking cures it (0 of 203)."""
+    """Decide with length scales divided by s = max_shrink^U: if one is too long for a region, UCB and EI choose the
+    same spot in every iteration (16 of 247 runs on Currin; with shrinking, 0 of 203)."""
     first_c: float = 0.25
-    """A smaller first threshold keeps the early queries cheap."""
+    """The first c: a smaller one keeps the early queries cheap."""
     information_per_cost: bool = True
-    """Take z only if it tells at least as much about f(x) per cost as the target does."""
+    """Query z only if it gives at least as much information about f(x) per cost as the target."""
     aims: tuple[Aim, ...] = ("ucb", "max_value")
-    """What x is chosen by, in turn.  With many variables or little noise, bounds explore for long: every other
-    iteration asks instead where a query tells most about the value of the maximum."""
+    """How x is chosen, in turn.  With many variables or little noise, bounds explore for long: so every other iteration
+    chooses the x where a query tells most about the value of the maximum."""
     target_turns: tuple[Turn, ...] = ("log_ei", "aim", "log_noisy_ei", "ucb_alone")
-    """What chooses x at the target, in turn.  Bounds explore, improvement exploits: every other target query maximises
-    log EI in the unshrunk model.  Every other of these counts from draws of f where it was queried, not from the best
-    mean: with noise, a point beside the best one always looks like an improvement over it, since what errs at one
-    errs at both.  Every fourth query has the highest bound by the results at the target alone: if cheaper ones make a
-    good region look bad, nothing else goes there to find out (17 of 120 runs ended far below the maximum, now 1)."""
+    """How x is chosen at the target, in turn.  Bounds explore, improvement exploits: so every other target query
+    maximizes log EI in the unshrunk model.  Half of these measure improvement over draws of f at the queried points,
+    not over the best mean: with noise, a point beside the best one always looks better, because their errors are almost
+    equal.  Every fourth target query has the highest bound from the results at the target alone: if cheaper results
+    make a good region look bad, no other query goes there (17 of 120 runs ended far below the maximum, now 1)."""
     reserve_last: bool = True
-    """Keep the cost of one target query for the maximum of the posterior mean: no run ends without one."""
+    """Reserve the cost of one target query for the maximum of the posterior mean, so that every run ends with one."""
     theorem: Theorem | None = None
-    """Use the theorem's beta_t, which is far more cautious, in place of the one that the paper runs."""
+    """Use the beta_t of the theorem, which explores far more, instead of the one in the paper's experiments."""
     hyperparameters: Mapping[str, Any] | None = None
-    """A GP that is known: nothing is fitted, standardised or shrunk, and the bound needs no help."""
+    """A known GP: nothing is fitted, standardized or shrunk, and only the first aim is used."""
 
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
@@ -115,8 +118,7 @@ class Boca:
         one_of(self.start_fidelities, get_args(Fidelities), "start_fidelities")
         if not finite_number(self.max_shrink, "max_shrink") >= 1.0:
             raise InvalidInput(f"max_shrink must be at least 1; got {self.max_shrink!r}.")
-        if not finite_number(self.first_c, "first_c") > 0.0:
-            raise InvalidInput(f"first_c must be positive; got {self.first_c!r}.")
+        positive_number(self.first_c, "first_c")
         if self.theorem is not None:
             instance_of(self.theorem, Theorem, "theorem")
 
@@ -159,7 +161,7 @@ class Boca:
         if starting is not None:
             if not self._is_last(problem, history, budget, price, starting.z, reserve=price.target):
                 return starting
-            if not history.complete:  # the budget buys one target query, and there is nothing to learn from
+            if not history.complete:  # the budget allows one target query, and there are no results
                 return start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
 
         model = self._model(problem, history, rng)
@@ -173,7 +175,7 @@ class Boca:
             case "aim":
                 return iteration.decision(asked, iteration.aim).suggestion()
             case "ucb_alone":
-                return iteration.alone(asked, rng).suggestion()
+                return iteration.target_alone(asked, rng).suggestion()
             case "log_ei" | "log_noisy_ei":
                 return iteration.improvement(asked, model, turn, rng).suggestion()
 
@@ -190,20 +192,20 @@ class Boca:
         *,
         reserve: float | None = None,
     ) -> bool:
-        """Whether running z would leave too little for one more target query, if there was enough for one.
+        """Whether a query at z would leave too little for one more target query, while there is enough for one.
 
-        The reserve is pessimistic where costs are learned; not so in the start, which is cheap and teaches them.
+        The reserve is pessimistic if costs are learned, but not in the start, which is cheap and from which they are.
         """
         if not self.reserve_last or not math.isfinite(budget.total):
             return False
         least = (price.pessimistic(problem.target) if reserve is None else reserve) * (1.0 - 1e-9)
         is_out_of_reach = budget.left < price.target * (1.0 - 1e-9)
         if is_out_of_reach and not any(problem.is_target(trial.z) and not trial.added for trial in history):
-            return False  # this budget never bought one, and cheaper queries still teach something about it
+            return False  # the budget never allowed one, and cheaper queries still tell something about the target
         return budget.left - price.pessimistic(z) < least
 
     def _final(self, problem: Problem, history: History, price: Costs, rng: np.random.Generator) -> Decision:
-        """Spend the reserve where the posterior mean is highest, after one more refit."""
+        """Return the last query: where the posterior mean is highest, after one more refit."""
         model = self._model(problem, history, rng, refit=True)
         iteration = Iteration(self, problem, history, price, model)
         return iteration.decision(iteration.at_target(BoundAcquisition(model, acquisition.Mean()), rng), "mean")
@@ -226,7 +228,7 @@ def _shortest_cycle(turns: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Iteration:
-    """One iteration of Algorithm 1: everything that the choice of x_t and z_t needs, computed once."""
+    """One iteration of Algorithm 1, with the numbers that the choices of x_t and z_t share."""
 
     def __init__(self, strategy: Boca, problem: Problem, history: History, price: Costs, model: Model) -> None:
         self.strategy = strategy
@@ -251,32 +253,31 @@ class Iteration:
         theorem = self.strategy.theorem
         return beta(self.t, d, model.diameter()) if theorem is None else theorem_beta(self.t, d, theorem)
 
-    # Whose turn it is -----------------------------------------------------------------------------------------------
+    # How x is chosen -----------------------------------------------------------------------------------------------
 
     def _aim(self) -> Aim:
-        """Return what x is chosen by; a GP that is known needs no help for its first aim.
+        """Return how x is chosen in this iteration; a known GP uses the first aim only.
 
-        With most queries at the target, where improvement takes turns of its own, the aims alternate over the queries
-        that are left to them.
+        If most queries are at the target, where improvement has turns of its own, the aims alternate over the others.
         """
         aims, turns = self.strategy.aims, self.strategy.target_turns
         if self.strategy.hyperparameters is not None:
             return aims[0]
         count = self.t - 1
         improves = "log_ei" in turns or "log_noisy_ei" in turns
-        if improves and self.target_queries >= _MOSTLY_AT_TARGET * count:
+        if improves and self.target_queries >= _MOSTLY_TARGET_SHARE * count:
             count -= sum(self.turn(k) != "aim" for k in range(self.target_queries))
         return aims[count % len(aims)]
 
     def turn(self, k: int) -> Turn:
-        """Return what chooses x for query k at the target."""
+        """Return how x is chosen for query k at the target."""
         turns = self.strategy.target_turns
         turn = turns[k % len(turns)]
-        return "aim" if turn == "ucb_alone" and not self._are_there_two_sides else turn
+        return "aim" if turn == "ucb_alone" and not self._can_test_cheap_results else turn
 
     @cached_property
-    def _are_there_two_sides(self) -> bool:
-        """Whether results away from the target have a say, and there are some at it to hold against them."""
+    def _can_test_cheap_results(self) -> bool:
+        """Whether the model uses results away from the target, and has some at the target to compare with."""
         if self.strategy.hyperparameters is not None:
             return False
         is_known_there = any(self.problem.is_target(trial.z) for trial in self.history.complete)
@@ -285,7 +286,7 @@ class Iteration:
     # x --------------------------------------------------------------------------------------------------------------
 
     def rank(self, rng: np.random.Generator) -> FloatArray:  # (k, d)
-        """Return points by what the aim says of them, the best first."""
+        """Return points in falling order of the aim's acquisition."""
         formula: Acquisition
         if self.aim == "ucb":
             formula = acquisition.UCB(self.beta)
@@ -293,24 +294,26 @@ class Iteration:
             formula = acquisition.LogInformation(self.model.gp.eta2, self._maxima(rng))
         return self._ranked(BoundAcquisition(self.model, formula), rng)
 
-    def _ranked(self, promised: BoundAcquisition, rng: np.random.Generator) -> FloatArray:  # (k, d)
-        maximise = MAXIMIZERS[self.strategy.maximizer]
-        return maximise(promised, self.problem.space, rng, promised.model.anchors())
+    def _ranked(self, objective: BoundAcquisition, rng: np.random.Generator) -> FloatArray:  # (k, d)
+        maximize = MAXIMIZERS[self.strategy.maximizer]
+        return maximize(objective, self.problem.space, rng, objective.model.anchors())
 
-    def _maxima(self, rng: np.random.Generator) -> FloatArray:  # (_MAXIMA,)
-        """Draw what the maximum of f may be, from its moments all over the domain and where it is best known."""
-        points = np.vstack([scattered(self.problem.space, rng, _MAXIMA_POINTS), self.model.anchors()])
-        return acquisition.drawn_maxima(*self.model.rough_moments(points, exact=_MAXIMA_EXACT), rng, _MAXIMA)
+    def _maxima(self, rng: np.random.Generator) -> FloatArray:  # (_DRAWN_MAXIMA,)
+        """Draw possible values of the maximum of f, from its moments all over the domain and at the best results."""
+        points = np.vstack([space_filling(self.problem.space, rng, _MAXIMA_DRAWN_AT), self.model.anchors()])
+        return acquisition.drawn_maxima(
+            *self.model.approximate_moments(points, exact=_MAXIMA_EXACT), rng, _DRAWN_MAXIMA
+        )
 
-    def at_target(self, promised: BoundAcquisition, rng: np.random.Generator) -> Candidate:
-        """Return the free point at the target that promises most."""
-        ranked = self._ranked(promised, rng)
+    def at_target(self, objective: BoundAcquisition, rng: np.random.Generator) -> Candidate:
+        """Return the free point at the target with the highest acquisition."""
+        ranked = self._ranked(objective, rng)
         return best_candidate(self.problem, self.history, ranked, lambda _: dict(self.problem.target))
 
     # z --------------------------------------------------------------------------------------------------------------
 
     def fidelity(self, u: FloatArray) -> Point:  # (d,)
-        """Return the cheapest member of Z_t(x); the target if there is none or the others are switched off."""
+        """Return the cheapest member of Z_t(x); the target if there is none, or if the others are switched off."""
         if self.model.guard is not None:
             return dict(self.problem.target)
         index = self._cheapest_candidate(u)
@@ -319,11 +322,11 @@ class Iteration:
     def _cheapest_candidate(self, u: FloatArray) -> int | None:
         cost, xi = self.price.grid, self.xi
         possible = np.flatnonzero((cost < self.price.target) & (xi > self.least_gap))
-        # cheapest first; of equal cost the smallest gap, then the first in the grid, the same way every time
+        # cheapest first, of equal cost the smallest gap, then the first in the grid
         order = possible[np.lexsort((possible, xi[possible], cost[possible]))]
         gp = self.model.gp
         star = np.concatenate([self.model.encoding.x_features(u[None, :])[0], self.model.encoding.target])
-        start, end = 0, _FIRST_FIDELITIES
+        start, end = 0, _FIRST_FIDELITY_BATCH
         while start < len(order):
             chunk = order[start:end]
             queries = self.model.at(u, self.problem.grid[1][chunk])
@@ -337,13 +340,13 @@ class Iteration:
                 passes &= gain / cost[chunk] >= at_target / self.price.target
             if passes.any():
                 return int(chunk[int(np.argmax(passes))])
-            start, end = end, end + min(4 * (end - start), _MOST_FIDELITIES)
+            start, end = end, end + min(4 * (end - start), _LARGEST_FIDELITY_BATCH)
         return None
 
-    # What is decided ------------------------------------------------------------------------------------------------
+    # The decision ------------------------------------------------------------------------------------------------
 
     def decision(self, chosen: Candidate, by: Aim | Turn | Literal["mean"]) -> Decision:
-        """Return the record of a choice."""
+        """Return the record of a decision."""
         xi, gamma = self._gap_and_threshold(chosen.z)
         return Decision(
             self.problem,
@@ -365,18 +368,24 @@ class Iteration:
     def improvement(
         self, asked: Candidate, model: Model, by: Literal["log_ei", "log_noisy_ei"], rng: np.random.Generator
     ) -> Decision:
-        """Use the target query that was asked for where an improvement is likeliest in the unshrunk model."""
+        """Make the target query at the largest improvement in the unshrunk model instead of at the chosen x."""
         queried = self._queried_at_target(model)
-        promised = _over_best(model, queried) if by == "log_ei" else _over_draws(model, queried, rng)
-        return replace(self._instead(asked, promised, by, rng), model=model, beta=self._beta(model))
+        objective = (
+            _improvement_over_best_mean(model, queried)
+            if by == "log_ei"
+            else _improvement_over_draws(model, queried, rng)
+        )
+        return replace(self._redirected(asked, objective, by, rng), model=model, beta=self._beta(model))
 
-    def alone(self, asked: Candidate, rng: np.random.Generator) -> Decision:
-        """Use the target query that was asked for as a search of the target alone would."""
+    def target_alone(self, asked: Candidate, rng: np.random.Generator) -> Decision:
+        """Make the target query where the bound from the results at the target alone is highest."""
         at_target = self.model.at_target()
-        return self._instead(asked, BoundAcquisition(at_target, acquisition.UCB(self.beta)), "ucb_alone", rng)
+        return self._redirected(asked, BoundAcquisition(at_target, acquisition.UCB(self.beta)), "ucb_alone", rng)
 
-    def _instead(self, asked: Candidate, promised: BoundAcquisition, by: Turn, rng: np.random.Generator) -> Decision:
-        found = self.at_target(promised, rng)
+    def _redirected(
+        self, asked: Candidate, objective: BoundAcquisition, by: Turn, rng: np.random.Generator
+    ) -> Decision:
+        found = self.at_target(objective, rng)
         return replace(
             self.decision(found, by),
             asked_at=(asked.u, self.model.shrink),
@@ -384,7 +393,7 @@ class Iteration:
         )
 
     def _queried_at_target(self, model: Model) -> FloatArray:  # (k, d)
-        """Return the x that were run at the target; all that were run, before there is one."""
+        """Return the x that were queried at the target; all queried x, if there is none."""
         at_target = model.data.U[model.data.is_target]
         return at_target if len(at_target) else model.queried
 
@@ -395,17 +404,19 @@ class Iteration:
         return float(self.xi[index]), float(self.gamma[index])
 
 
-def _over_best(model: Model, queried: FloatArray) -> BoundAcquisition:  # queried (k, d)
-    """Return the improvement over the highest mean at these x."""
+def _improvement_over_best_mean(model: Model, queried: FloatArray) -> BoundAcquisition:  # queried (k, d)
+    """Return the expected improvement over the highest mean at these x."""
     return BoundAcquisition(model, acquisition.LogEI(float(np.max(model.means(queried)))))
 
 
-def _over_draws(model: Model, queried: FloatArray, rng: np.random.Generator) -> BoundAcquisition:  # queried (k, d)
-    """Return noisy EI: the improvement over the incumbent, averaged over posterior draws of f at the best queried x."""
+def _improvement_over_draws(
+    model: Model, queried: FloatArray, rng: np.random.Generator
+) -> BoundAcquisition:  # queried (k, d)
+    """Return noisy EI: the improvement over the best of these x, averaged over posterior draws of f at them."""
     x = np.unique(queried, axis=0)
     best = x[np.argsort(-model.means(x), kind="stable")[:_INCUMBENTS]]
-    section, values = model.drawn(best, rng.standard_normal((len(best), _INCUMBENT_DRAWS)))
-    return BoundAcquisition(model, acquisition.LogNoisyEI(np.max(values, axis=0)), section)
+    given, values = model.given_draws(best, rng.standard_normal((len(best), _INCUMBENT_DRAWS)))
+    return BoundAcquisition(model, acquisition.LogNoisyEI(np.max(values, axis=0)), given)
 
 
 def information_gap(k: FloatArray, own: FloatArray, star: float) -> FloatArray:  # (m,), (m,) -> (m,)
@@ -420,11 +431,11 @@ def fidelity_threshold(kappa0: float, xi: FloatArray, cost_ratio: FloatArray, *,
 
 def candidate_fidelities(
     cost: FloatArray, target_cost: float, tau: FloatArray, threshold: FloatArray, xi: FloatArray, least_gap: float
-) -> NDArray[np.bool_]:  # all (m,) -> (m,)
+) -> BoolArray:  # all (m,) -> (m,)
     """Return which fidelities are in Z_t: cheaper than the target, uncertain enough, and not next to it.  [K17, eq. 7]
 
-    `threshold` is c gamma(z); `least_gap` is the largest xi over the fidelity space divided by sqrt(beta), which
-    keeps queries from creeping up to the target without ever making one there.
+    `threshold` is c gamma(z).  `least_gap` is the largest xi over the fidelity space divided by sqrt(beta): without it,
+    queries could come ever closer to the target without reaching it.
     """
     return np.asarray((cost < target_cost) & (tau > threshold) & (xi > least_gap))
 
@@ -438,16 +449,16 @@ def theorem_beta(t: int, d: int, constants: Theorem) -> float:
 
 
 def adapted_c(first: float, at_target: Sequence[bool]) -> float:
-    """Return c after these iterations: halved where the target had over 75 % of the last 20, doubled under 25 %.
+    """Return c after these iterations: halved if over 75 % of the last 20 were at the target, doubled if under 25 %.
 
     [K17, app. C.1]
     """
     c = first
     for end in range(_C_WINDOW, len(at_target) + 1, _C_WINDOW):
         share = sum(at_target[end - _C_WINDOW : end]) / _C_WINDOW
-        if share > 0.75:
+        if share > _C_HALVED_ABOVE:
             c /= 2.0
-        elif share < 0.25:
+        elif share < _C_DOUBLED_BELOW:
             c *= 2.0
         c = min(max(c, _C_RANGE[0]), _C_RANGE[1])
     return c
@@ -456,6 +467,6 @@ def adapted_c(first: float, at_target: Sequence[bool]) -> float:
 def information_gain(
     covariance: FloatArray, sigma2: float, tau2: FloatArray, eta2: FloatArray | float
 ) -> FloatArray:  # (m,), (m,) and (m,) or a number -> (m,)
-    """Return how many nats a noisy query at (z, x) tells about f(x)."""
+    """Return the information in nats that a noisy query at (z, x) has about f(x)."""
     explained = np.minimum(covariance**2 / (sigma2 * (tau2 + eta2)), 1.0 - 1e-15)
     return -0.5 * np.log1p(-explained)

@@ -1,4 +1,4 @@
-"""A decision of BOCA as a record, and its only renderings: the numbers of `why`, and the sentence."""
+"""A decision of BOCA as a record, and how it is shown: the numbers of `why`, and the sentence in it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from boca.search.candidates import STAND_IN
 from boca.strategies.base import explain
 
 Aim: TypeAlias = Literal["ucb", "max_value"]
-"""What x is chosen by: the upper confidence bound, or the information about the value of the maximum."""
+"""How x is chosen: by the upper confidence bound, or by the information about the value of the maximum."""
 
 Turn: TypeAlias = Literal["aim", "log_ei", "log_noisy_ei", "ucb_alone"]
-"""What chooses x at the target: the aim itself, improvement over the best mean or over draws of it, or the bound of the
-results at the target alone."""
+"""How x is chosen at the target: as the aim does, by improvement over the best mean or over draws of f, or by the bound
+from the results at the target alone."""
 
 _WHERE: dict[Aim, str] = {
     "ucb": "where the upper confidence bound is highest",
-    "max_value": "where most is learned about the maximum",
+    "max_value": "where a query tells most about the maximum",
 }
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The point and the fidelity of one query, with everything that explains them."""
+    """The point and the fidelity of one query, with the numbers that explain them."""
 
     problem: Problem
     history: History
@@ -37,20 +37,20 @@ class Decision:
     z: Point
     aim: Aim
     acquisition: Aim | Turn | Literal["mean"]
-    """What chose x: the aim, or whose turn it was at the target."""
+    """How x was chosen: by the aim, or as the turn at the target says; "mean" for the last query."""
     beta: float
     xi: float
     gamma: float
-    """Threshold at z in standardised units, without c."""
+    """Threshold at z in standardized units, without c."""
     c: float
     cost_share: float
-    """Of the target's cost."""
+    """Cost of z as a share of the target's."""
     guard: float | None
-    """Nats by which the target is predicted better without the cheaper fidelities, if they are switched off."""
+    """Nats by which the results at the target are predicted better without the cheaper fidelities, if they are off."""
     asked_at: tuple[FloatArray, float] | None = None
-    """The x that asked for the target, and the shrink that it was chosen with, if this query goes elsewhere."""
+    """The x for which the target was chosen, and the shrink of that choice, if the query goes to another x."""
     stands_in: bool = False
-    """Whether z only stands in for the fidelity that was wanted."""
+    """Whether z replaces the chosen fidelity, which is running."""
 
     @property
     def is_at_target(self) -> bool:
@@ -60,9 +60,9 @@ class Decision:
         return Suggestion(self.problem.space.from_unit(self.u), self.z, self.why())
 
     def why(self) -> dict[str, Any]:
-        """Return the decision in numbers, in the user's units, and in a sentence."""
+        """Return the decision as numbers in the user's units and as a sentence."""
         is_last = self.acquisition == "mean"
-        told = explain(
+        why = explain(
             self.model,
             self.history,
             self.u,
@@ -78,58 +78,57 @@ class Decision:
         )
         if self.asked_at is not None:
             u, shrink = self.asked_at
-            told["fidelity_by"] = {"x": self.problem.space.from_unit(u), "shrink": shrink}
-        return told
+            why["fidelity_by"] = {"x": self.problem.space.from_unit(u), "shrink": shrink}
+        return why
 
     def sentence(self) -> str:
-        """Return why the point is where it is, and why at this fidelity."""
+        """Return why this point and this fidelity were chosen."""
         if self.stands_in:
             return STAND_IN
         match self.acquisition:
             case "mean":
                 return "The last affordable target evaluation, kept for the point that the model expects to be best."
             case "log_ei" | "log_noisy_ei":
-                return self._of_improvement()
+                return self._improvement_sentence()
             case "ucb_alone":
                 return (
-                    f"{self._nothing_cheaper}; this evaluation goes where the results at the target alone would send "
-                    "it, as a test of the cheaper ones."
+                    f"{self._no_cheaper_one}; this evaluation tests the cheaper results: it goes to the point that "
+                    "the results at the target alone would choose."
                 )
             case _:
-                return self._of_aim()
+                return self._aim_sentence()
 
-    def _of_aim(self) -> str:
+    def _aim_sentence(self) -> str:
         where = _WHERE[self.aim]
         if not self.problem.fidelity:
             return f"The point {where}."
         if self.is_at_target and self.guard is not None:
-            return f"{self._off}."
+            return f"{self._switched_off}."
         if self.is_at_target:
             return (
-                f"The target fidelity, {where}: every cheaper fidelity is known well enough there, or says too little "
+                f"The target fidelity, {where}: every cheaper fidelity is known well enough there, or tells too little "
                 "about the target."
             )
         return (
             f"A fidelity at {self.cost_share:.3g} of the target's cost, {where}: the cheapest one that is still "
-            f"uncertain there. It leaves an information gap of {self.xi:.2g} (0 is the target itself, 1 is no "
-            "information)."
+            f"uncertain there. Its information gap is {self.xi:.2g} (0: the target itself, 1: no information)."
         )
 
-    def _of_improvement(self) -> str:
+    def _improvement_sentence(self) -> str:
         there = "the point with the largest expected improvement"
         if not self.problem.fidelity:
             return f"{there.capitalize()}."
         if self.guard is not None:
-            return f"{self._off}; this evaluation goes to {there}."
-        return f"{self._nothing_cheaper}; this evaluation goes to {there}."
+            return f"{self._switched_off}; this evaluation goes to {there}."
+        return f"{self._no_cheaper_one}; this evaluation goes to {there}."
 
     @property
-    def _nothing_cheaper(self) -> str:
-        return f"The target fidelity: no cheaper one had enough to teach {_WHERE[self.aim]}"
+    def _no_cheaper_one(self) -> str:
+        return f"The target fidelity: no cheaper one is informative enough {_WHERE[self.aim]}"
 
     @property
-    def _off(self) -> str:
+    def _switched_off(self) -> str:
         return (
-            "The target fidelity: the cheaper ones are switched off, because results at the target are predicted "
-            f"better without them (by {self.guard:.2g} nats)"
+            "The target fidelity: the cheaper ones are switched off, because the model predicts the results at the "
+            f"target better without them (by {self.guard:.2g} nats)"
         )

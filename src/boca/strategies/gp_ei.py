@@ -24,7 +24,7 @@ from boca.strategies.at_target import suggest_at_target
 
 @dataclass(frozen=True)
 class GPEI:
-    """Query the target where the improvement over the largest posterior mean at a queried x is expected to be most."""
+    """Query the target at the largest expected improvement over the highest posterior mean of a queried x."""
 
     surrogate: Surrogate = field(default_factory=Surrogate.paper)
     maximizer: Maximizer = "direct"

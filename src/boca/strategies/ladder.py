@@ -1,4 +1,4 @@
-"""The list of fidelities that the finite methods work with, cheapest first, the target last."""
+"""The list of fidelities of the finite methods: the cheapest first, the target last."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from boca.domain.problem import Problem
 from boca.domain.space import Point
 from boca.domain.trial import History, point_key
 
-_MOST_FIDELITIES = 10  # with a model for each: every level needs results of its own
+_MOST_FIDELITIES = 10  # in a default list: each needs a model, and results of its own
 
 
 def check_fidelities(problem: Problem, given: object) -> None:
-    """Refuse what is no list of fidelities of this problem, before anything is paid for."""
+    """Refuse a value of `fidelities` that does not fit the problem, before a trial runs."""
     if given is None:
-        if _is_a_list(problem) and problem.fidelity.size > _MOST_FIDELITIES:
+        if _has_only_choices(problem) and problem.fidelity.size > _MOST_FIDELITIES:
             raise InvalidInput(
-                f"The fidelity space has {problem.fidelity.size:g} points, and each would need a model of its own. "
-                f"At most {_MOST_FIDELITIES} are allowed: name them in fidelities=."
+                f"The fidelity space has {problem.fidelity.size:g} points; each needs a model, and at most "
+                f"{_MOST_FIDELITIES} are used by default. Name those to use in fidelities=."
             )
         return
     if isinstance(given, Mapping) or not isinstance(given, Sequence) or not given:
@@ -32,10 +32,10 @@ def check_fidelities(problem: Problem, given: object) -> None:
 
 
 def ladder(problem: Problem, given: Sequence[Mapping[str, Any]] | None, price: Costs) -> list[Point]:
-    """Return the fidelities that a finite method works with: the cheaper ones in order of cost, the target last.
+    """Return the fidelities that a finite method uses: the cheaper ones in order of cost, the target last.
 
-    By default they lie a third and two thirds of the way to the target, in rescaled coordinates, from the corner where
-    every fidelity is at its cheaper end; if all fidelities are options, they are all of those.
+    By default there are two cheaper ones, at a third and two thirds of the way to the target in unit coordinates, from
+    the corner where every parameter is at its cheaper end.  If all parameters are choices, all options are used.
     """
     members = [problem.fidelity.validate(z, "z") for z in given] if given else _default_fidelities(problem, price)
     cheaper = [z for z in members if not problem.is_target(z) and price.of(z) < price.target]
@@ -44,12 +44,12 @@ def ladder(problem: Problem, given: Sequence[Mapping[str, Any]] | None, price: C
 
 
 def on_levels(history: History, levels: list[Point]) -> History:
-    """Return the trials at fidelities of the list: the others say nothing that its models understand."""
+    """Return the trials at fidelities of the list: the models have no place for the others."""
     return History([t for t in history if t.z in levels])
 
 
-def _is_a_list(problem: Problem) -> bool:
-    """Whether all fidelities are options, which have no scale to divide."""
+def _has_only_choices(problem: Problem) -> bool:
+    """Whether all fidelities are choices, which have no scale to divide."""
     return len(problem.fidelity) > 0 and not any(parameter.is_ordered for parameter in problem.fidelity.values())
 
 
@@ -57,7 +57,7 @@ def _default_fidelities(problem: Problem, price: Costs) -> list[Point]:
     fidelity = problem.fidelity
     if not fidelity:
         return []
-    if _is_a_list(problem):
+    if _has_only_choices(problem):
         return [fidelity.from_unit(u) for u in fidelity.points()]
     target = fidelity.to_unit([problem.target])[0]
     corner = np.array([_cheaper_end(problem, price, name, u) for name, u in zip(fidelity, target, strict=True)])
@@ -66,7 +66,7 @@ def _default_fidelities(problem: Problem, price: Costs) -> list[Point]:
 
 
 def _cheaper_end(problem: Problem, price: Costs, name: str, target: float) -> float:
-    """Return the end of a fidelity that costs less, of equals the one farther from the target; an option stays."""
+    """Return the cheaper end of a fidelity, of equals the one farther from the target; a choice stays at the target."""
     parameter = problem.fidelity[name]
     if not parameter.is_ordered:
         return target

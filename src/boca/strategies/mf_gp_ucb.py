@@ -5,13 +5,13 @@ Evaluations, NIPS 2016.
 
     symbol      meaning
     m           level: 0 is the cheapest fidelity of the list, M - 1 the target; every level has a GP of its own
-    zeta        how far two neighbouring levels may differ; level m may differ from the target by (M - 1 - m) zeta
-    phi_m(x)    mu_m(x) + sqrt(beta) sigma_m(x) + (M - 1 - m) zeta: a bound of f by level m alone
+    zeta        how far two neighboring levels may differ; level m may differ from the target by (M - 1 - m) zeta
+    phi_m(x)    mu_m(x) + sqrt(beta) sigma_m(x) + (M - 1 - m) zeta: a bound of f from level m alone
     phi(x)      the least of them
-    gamma_m     threshold of sqrt(beta) sigma_m below which level m has nothing more to teach
+    gamma_m     threshold of sqrt(beta) sigma_m, below which level m is known well enough
 
-zeta and the gammas adapt.  Both are folds over the history: zeta over the results of the checks, queries at the level
-below a surprising one; the gammas over the levels that were queried.
+zeta and the gammas adapt, and are computed from the history: zeta from checks, which repeat a query one level below if
+its result was not predicted there; the gammas from the levels that were queried.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from boca.search.maximizer import MAXIMIZERS, Maximizer
 from boca.strategies.base import beta, explain
 from boca.strategies.ladder import check_fidelities, ladder, on_levels
 
-_RESULTS_FOR_A_FIT = 3  # that a level needs for hyper-parameters of its own
-_FIRST_SHARE = 0.01  # zeta and the gammas at first, as a share of the range of the results of the start
-_OF_ONE_LEVEL = ("kappa0", "eta2", "mean", "h_x")  # hyper-parameters that the model of one level has
+_RESULTS_FOR_A_FIT = 3  # with fewer, a level uses the hyperparameters of another
+_FIRST_SHARE = 0.01  # of the range of the results of the start: the first zeta and gammas, small because both only grow
+_OF_ONE_LEVEL = ("kappa0", "eta2", "mean", "h_x")  # hyperparameters of the model of one level
 
 
 @dataclass(frozen=True)
 class MFGPUCB:
-    """Query where the least of all levels' bounds is highest, at the lowest level that is still uncertain there."""
+    """Query where the least of the levels' bounds is highest, at the lowest level that is still uncertain there."""
 
     fidelities: Sequence[Mapping[str, Any]] | None = None
-    """The list; the target joins it.  By default a third and two thirds of the way to the target."""
+    """The fidelities, to which the target is added; by default a third and two thirds of the way to the target."""
     surrogate: Surrogate = field(default_factory=Surrogate.paper)
     maximizer: Maximizer = "direct"
     hyperparameters: Mapping[str, Any] | None = None
@@ -75,10 +75,10 @@ class MFGPUCB:
         check_fidelities(problem, self.fidelities)
 
     def posterior(self, problem: Problem, history: History) -> Posterior:
-        """Return a GP over all fidelities: the levels' own GPs say nothing of the target before it is queried."""
+        """Return a GP over all fidelities: the levels' own GPs know nothing of the target before it is queried."""
         known = self.hyperparameters
         if known is not None and problem.fidelity and "h_z" not in known:
-            known = None  # of every level by itself: what they say about each other is learned
+            known = None  # of single levels: the correlation between levels is learned
         return self.surrogate.model(problem, history, np.random.default_rng(0), hyperparameters=known)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
@@ -87,25 +87,25 @@ class MFGPUCB:
         starting = random_start(problem, history, budget, rng, price, design="uniform", fidelities=levels)
         if starting is not None:
             return starting
-        if not on_levels(history, levels).complete:  # the results so far are at fidelities that no level has
+        if not on_levels(history, levels).complete:  # all results are at fidelities that are not in the list
             z = levels[int(rng.integers(len(levels)))]
             return start_query(problem, history, rng, price, z, design="uniform")
-        return _Decision(self, problem, history, price, levels, rng).suggestion()
+        return _LevelIteration(self, problem, history, price, levels, rng).suggestion()
 
 
 @dataclass(frozen=True)
-class LevelFits:
-    """What a refit of all levels learned, as it is stored in `why["fits"]`."""
+class FitsByLevel:
+    """What a refit of all levels learned, as stored in `why["fits"]`."""
 
     levels: Mapping[str, Fit]
     scale: float
-    """Of the level that lends its hyper-parameters."""
+    """The scale of the level whose hyperparameters the others use."""
     results: int
     iteration: int
 
     @classmethod
-    def of_json(cls, stored: Mapping[str, Any]) -> LevelFits:
-        levels = {name: Fit.of_json(fit) for name, fit in stored["levels"].items()}
+    def from_json(cls, stored: Mapping[str, Any]) -> FitsByLevel:
+        levels = {name: Fit.from_json(fit) for name, fit in stored["levels"].items()}
         return cls(levels, stored["scale"], int(stored["results"]), int(stored["iteration"]))
 
     def to_json(self) -> dict[str, Any]:
@@ -113,8 +113,8 @@ class LevelFits:
         return {"levels": levels, "scale": self.scale, "results": self.results, "iteration": self.iteration}
 
 
-class _Decision:
-    """One iteration: everything that the choice of x and of the level needs, computed once."""
+class _LevelIteration:
+    """One iteration, with the numbers that the choices of x and of the level share."""
 
     def __init__(
         self,
@@ -131,12 +131,12 @@ class _Decision:
         self.known = on_levels(history, levels)
         self.levels = levels
         self.rng = rng
-        self.fits: LevelFits | None = None  # what a refit for this very decision learned
+        self.fits: FitsByLevel | None = None  # what a refit for this decision learned
         self.models = self._models()
         first = _FIRST_SHARE * self._range_of_start()
-        self.zeta = widened(first, self._surprises(), len(levels))
+        self.zeta = adapted_zeta(first, self._prediction_errors(), len(levels))
         queried = [levels.index(trial.z) for trial in history.chosen if trial.z in levels]
-        self.gamma = raised(first, queried, [price.of(z) for z in levels])
+        self.gamma = adapted_gammas(first, queried, [price.of(z) for z in levels])
         self.beta = beta(len(history.chosen) + 1, len(problem.space), self.models[-1].diameter())
 
     def suggestion(self) -> Suggestion:
@@ -153,10 +153,10 @@ class _Decision:
     # The models -------------------------------------------------------------------------------------------------
 
     def _models(self) -> list[Model]:
-        """Return a GP for each level; one with fewer than three results borrows the hyper-parameters of the target."""
+        """Return a GP for each level; one with fewer than three results uses the hyperparameters of another."""
         given, surrogate = self.strategy.hyperparameters, self.strategy.surrogate
         domain = _domain(self.problem)
-        datasets = [Dataset.of(domain, self._at(z)) for z in self.levels]
+        datasets = [Dataset.from_history(domain, self._at(z)) for z in self.levels]
         if given is not None:
             of_x = {key: value for key, value in given.items() if key in _OF_ONE_LEVEL}
             return [surrogate.known(dataset, of_x) for dataset in datasets]
@@ -164,10 +164,10 @@ class _Decision:
         return [surrogate.condition(dataset, fit) for dataset, fit in zip(datasets, fits, strict=True)]
 
     def _at(self, z: Point) -> History:
-        """Return the trials of one level as a study of its own, without a fidelity.
+        """Return the trials of one level as the history of a problem without fidelities.
 
-        Failures are results at the worst value of all levels.  A level without a result gets one that says nothing, so
-        that its model is the prior around what the other levels show.
+        Failures become results with the worst value of all levels.  A level without a result gets one with infinite
+        variance at the median of all results, so that its model is the prior around it.
         """
         scores = self.known.scores(self.problem.direction)
         turn = sign(self.problem.direction)
@@ -175,34 +175,34 @@ class _Decision:
         told = [replace(t, planned={}).completed(turn * float(y), noise=t.noise) for t, y in pairs if t.z == z]
         if not told:
             anywhere = dict(self.known.finished[0].x)
-            middle = 2.0 * float(np.median(0.5 * scores))  # halved: a sum of two floats need not be one
+            middle = 2.0 * float(np.median(0.5 * scores))  # halved, because the sum of two floats may overflow
             told = [Trial(0, anywhere, {}, 0.0, Reasons.of({})).completed(turn * middle, noise=math.inf)]
         return History([*told, *(replace(t, planned={}) for t in self.history.running if t.planned == z)])
 
     def _fits(self, datasets: Sequence[Dataset]) -> list[Fit]:
-        """Return the hyper-parameters of every level, learned anew for all of them when it is time."""
+        """Return the hyperparameters of every level, learned again for all of them if a refit is due."""
         names = [repr(point_key(z)) for z in self.levels]
         last = next((t.why["fits"] for t in reversed(self.history.chosen) if "fits" in t.why), None)
-        stored = None if last is None else LevelFits.of_json(last)
+        stored = None if last is None else FitsByLevel.from_json(last)
         counts = [d.results for d in datasets]
-        donor = donor_level(counts)
+        fallback = fallback_level(counts)
         own = [
-            i for i in range(len(names)) if counts[i] >= _RESULTS_FOR_A_FIT or i == donor
+            i for i in range(len(names)) if counts[i] >= _RESULTS_FOR_A_FIT or i == fallback
         ]  # with a scale of their own
         if stored is not None and not self._is_due(stored, names, own, datasets):
             return [stored.levels[name] for name in names]
         before = {} if stored is None else stored.levels
         learned = {i: self.strategy.surrogate.fit(datasets[i], self.rng, before.get(names[i])) for i in own}
-        self.fits = LevelFits(
-            {name: learned.get(i, learned[donor]) for i, name in enumerate(names)},
-            learned[donor].scale,
+        self.fits = FitsByLevel(
+            {name: learned.get(i, learned[fallback]) for i, name in enumerate(names)},
+            learned[fallback].scale,
             results=len(self.history.finished),
             iteration=len(self.history.chosen),
         )
         return [self.fits.levels[name] for name in names]
 
-    def _is_due(self, stored: LevelFits, names: list[str], own: list[int], datasets: Sequence[Dataset]) -> bool:
-        """Whether all levels are to be learned again."""
+    def _is_due(self, stored: FitsByLevel, names: list[str], own: list[int], datasets: Sequence[Dataset]) -> bool:
+        """Whether hyperparameters are to be learned again."""
         iterations, results = len(self.history.chosen) - stored.iteration, len(self.history.finished)
         if set(names) - set(stored.levels):
             return True
@@ -226,7 +226,7 @@ class _Decision:
         return len(self.levels) - 1
 
     def _anchors(self) -> FloatArray:  # (k, d)
-        """Return the queried x of the highest bounds."""
+        """Return the queried x with the highest bounds."""
         xs = {point_key(t.x): t.x for t in self.history.finished}
         U = self.problem.space.to_unit(list(xs.values()))
         return U[np.argsort(-self.bound.value(U), kind="stable")[:5]]
@@ -234,15 +234,17 @@ class _Decision:
     # Adaptation -------------------------------------------------------------------------------------------------
 
     def _range_of_start(self) -> float:
-        """Return the range of the results before the first iteration; where they are all equal, the models' scale."""
+        """Return the range of the results before the first iteration; if they are all equal, the models' scale."""
         first = self.history.chosen[0].number if self.history.chosen else len(self.history)
         values = [t.value for t in self.known.complete if t.number < first and t.value is not None]
-        width = 0.5 * max(values) - 0.5 * min(values) if values else 0.0  # halved: the range of floats is no float
+        width = (
+            0.5 * max(values) - 0.5 * min(values) if values else 0.0
+        )  # halved, because the difference of two floats may overflow
         return 2.0 * min(width, 0.25 * sys.float_info.max) or self.models[-1].standard.scale
 
-    def _surprises(self) -> list[tuple[int, float, float]]:
-        """Return, of every query whose point is known one level below, that level, how far the value lay from the mean
-        there, and how far from the result there."""
+    def _prediction_errors(self) -> list[tuple[int, float, float]]:
+        """Return, for every query whose x has a result one level below: that level, and how far the value was from the
+        mean and from the result there."""
         told = {(point_key(t.x), point_key(t.z)): t.value for t in self.history.complete}
         found = []
         for trial in self.history.chosen:
@@ -256,7 +258,7 @@ class _Decision:
         return found
 
     def _check(self) -> Suggestion | None:
-        """Return the query that a surprising result calls for, at the same x one level below, if there is one."""
+        """Return the query that checks a result which was not predicted one level below; None if there is none."""
         taken, bad = occupied(self.history), barred(self.history)
         tried = {(point_key(t.x), point_key(t.z)) for t in self.history}
         for trial in self.history.chosen:
@@ -268,14 +270,14 @@ class _Decision:
             if abs(trial.value - below["mean"]) > allowed and place not in tried | taken and place[0] not in bad:
                 u = self.problem.space.to_unit([trial.x])[0]
                 reason = (
-                    f"A check of trial {trial.number}, whose value the next cheaper fidelity had not predicted: the "
-                    "same point there."
+                    f"A check of trial {trial.number}: the same point at the next cheaper fidelity, which had not "
+                    "predicted its value."
                 )
                 why = self._why(u, below["z"], reason=reason) | {"checks": trial.number}
                 return Suggestion(dict(trial.x), dict(below["z"]), why)
         return None
 
-    # Words ------------------------------------------------------------------------------------------------------
+    # Why ------------------------------------------------------------------------------------------------------
 
     def _why(self, u: FloatArray, z: Point, *, reason: str) -> dict[str, Any]:
         m = self.levels.index(z) if z in self.levels else None
@@ -313,13 +315,13 @@ class _Decision:
 
 
 def _domain(problem: Problem) -> Problem:
-    """Return the problem without its fidelities: what the independent model of one level knows."""
+    """Return the problem without its fidelities, as the model of one level knows it."""
     return Problem(problem.space, direction=problem.direction)
 
 
 @dataclass(frozen=True)
 class _Bound:
-    """phi(x), in the target's standardised units: what the maximiser maximises."""
+    """phi(x) in the target's standardized units."""
 
     models: Sequence[Model]
     beta: float
@@ -327,23 +329,23 @@ class _Bound:
 
     @cached_property
     def _terms(self) -> list[tuple[BoundAcquisition, float, float]]:
-        """Every level's bound with what turns it into the units of the target: factor and shift."""
+        """Every level's bound, with the factor and the shift to the units of the target."""
         star = self.models[-1].standard
         terms = []
         for model, slack in zip(self.models, self.slack, strict=True):
             shift = float(star.apply(np.array(model.standard.location))) + slack / star.scale
-            promise = BoundAcquisition(model, acquisition.UCB(self.beta))
-            terms.append((promise, model.standard.scale / star.scale, shift))
+            objective = BoundAcquisition(model, acquisition.UCB(self.beta))
+            terms.append((objective, model.standard.scale / star.scale, shift))
         return terms
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
-        bounds = [shift + factor * promise.value(U) for promise, factor, shift in self._terms]
+        bounds = [shift + factor * objective.value(U) for objective, factor, shift in self._terms]
         return np.asarray(np.min(bounds, axis=0))
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
         values, gradients = [], []
-        for promise, factor, shift in self._terms:
-            value, gradient = promise.value_and_gradient(U)
+        for objective, factor, shift in self._terms:
+            value, gradient = objective.value_and_gradient(U)
             values.append(shift + factor * value)
             gradients.append(factor * gradient)
         least = np.argmin(values, axis=0)
@@ -351,25 +353,25 @@ class _Bound:
         return np.array(values)[least, rows], np.array(gradients)[least, rows]
 
 
-def donor_level(counts: Sequence[int]) -> int:
-    """Return the level that lends its hyper-parameters: the target, or while it has too few results, who has most."""
+def fallback_level(counts: Sequence[int]) -> int:
+    """Return the level whose hyperparameters others use: the target, or the one with most results if it has too few."""
     last = len(counts) - 1
     return last if counts[last] >= _RESULTS_FOR_A_FIT else max(range(len(counts)), key=lambda m: (counts[m], m))
 
 
-def widened(first: float, surprises: Sequence[tuple[int, float, float]], M: int) -> float:
-    """Return zeta after surprises at these levels: twice a difference of two results that it does not allow."""
+def adapted_zeta(first: float, errors: Sequence[tuple[int, float, float]], M: int) -> float:
+    """Return zeta after prediction errors at these levels: twice a difference of two results that it did not allow."""
     zeta = first
-    for m, surprise, difference in surprises:
-        if min(surprise, difference) > (M - 1 - m) * zeta:
+    for m, error, difference in errors:
+        if min(error, difference) > (M - 1 - m) * zeta:
             zeta = min(2.0 * difference, sys.float_info.max / M)
     return zeta
 
 
-def raised(first: float, queried: Sequence[int], cost: Sequence[float]) -> list[float]:
+def adapted_gammas(first: float, queried: Sequence[int], cost: Sequence[float]) -> list[float]:
     """Return the gammas after queries at these levels.
 
-    gamma_m doubles whenever nothing above m was queried for more than cost_{m+1} / cost_m steps.
+    gamma_m doubles after more than cost_{m+1} / cost_m queries in a row at or below level m.
     """
     gamma = [first] * (len(cost) - 1)
     idle = [0] * (len(cost) - 1)

@@ -1,4 +1,4 @@
-"""Random search: what everything else has to beat."""
+"""Random search: the baseline of baselines."""
 
 from __future__ import annotations
 

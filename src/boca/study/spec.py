@@ -13,7 +13,7 @@ import numpy as np
 
 from boca.domain.budget import Limit
 from boca.domain.problem import Direction, Problem
-from boca.domain.space import Space, parameter_of
+from boca.domain.space import Space, parameter_from_json
 from boca.strategies.registry import NAMES
 
 _COSTS = 16  # fidelities at which a cost function shows what it is
@@ -45,7 +45,8 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
     cost its share of that, as before the first result.  What a trial did cost is stored with the trial.
     """
     space, fidelity = (
-        Space({name: parameter_of(values) for name, values in spec[part].items()}) for part in ("space", "fidelity")
+        Space({name: parameter_from_json(values) for name, values in spec[part].items()})
+        for part in ("space", "fidelity")
     )
     direction: Direction = spec["direction"]
     bare = Problem(space, fidelity, target=spec["target"], direction=direction)

@@ -29,7 +29,7 @@ from typing import Any, Literal, cast, get_args
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import CostFunction, Direction, Problem
-from boca.domain.space import Parameter, Point, Space, finite_number, parameter_of, whole_number
+from boca.domain.space import Parameter, Point, Space, finite_number, parameter_from_json, whole_number
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
@@ -228,7 +228,7 @@ def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
     try:
         if not isinstance(table.get("log", False), bool):
             raise InvalidInput(f"log must be true or false; got {table['log']!r}.")
-        return parameter_of({"log": False, **table})
+        return parameter_from_json({"log": False, **table})
     except InvalidInput as error:
         raise InvalidInput(f"{what}: {error}") from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +11,13 @@ import pytest
 import boca
 from boca import History, Trial, testing
 from boca.gp import fit as gp_fit
-from boca.model import posterior, surrogate
+from boca.model import fidelity_use, posterior, surrogate
+from boca.model.dataset import Dataset
 from boca.model.encoding import Encoding
-from boca.model.posterior import ACTIVE, EXACT, Data, Model, collect
-from boca.model.surrogate import FITTED, Surrogate, last_fit
+from boca.model.fidelity_use import FITTED_RESULTS
+from boca.model.fit_record import last_fit
+from boca.model.posterior import ACTIVE_RESULTS, EXACT_UP_TO, Model
+from boca.model.surrogate import Surrogate
 from boca.testing import CASES, CHECKS
 
 BY_NAME = {case.name: case for case in CASES}
@@ -25,9 +27,10 @@ RANDOM = np.random.default_rng
 @pytest.fixture
 def small(monkeypatch):
     """Results are many from 60 on; so whole studies of many take seconds."""
-    for name, value in {"EXACT": 60, "ACTIVE": 40, "LEADING": 12}.items():
+    for name, value in {"EXACT_UP_TO": 60, "ACTIVE_RESULTS": 40, "LEADING_RESULTS": 12}.items():
         monkeypatch.setattr(posterior, name, value)
-    monkeypatch.setattr(surrogate, "FITTED", 30)
+    for module in (surrogate, fidelity_use):
+        monkeypatch.setattr(module, "FITTED_RESULTS", 30)
 
 
 def laplace(a, b):
@@ -69,7 +72,7 @@ def model(case, n, *, seed=0, **settings):
 
 
 def test_the_numbers_fit_together():
-    assert FITTED <= ACTIVE < EXACT
+    assert FITTED_RESULTS <= ACTIVE_RESULTS < EXACT_UP_TO
 
 
 @pytest.mark.parametrize(("n", "size"), [(59, 59), (60, 60), (61, 40), (200, 40)])
@@ -85,7 +88,7 @@ def test_the_best_at_the_target_are_active():
     fitted = model(BY_NAME["two-fidelities"], 150)
     data, width = fitted.data, fitted.encoding.x_width
     at_target = np.flatnonzero((data.X[:, width:] == fitted.encoding.target).all(axis=1))
-    best = at_target[np.argsort(-data.y[at_target])][: posterior.ACTIVE // 2]
+    best = at_target[np.argsort(-data.y[at_target])][: posterior.ACTIVE_RESULTS // 2]
     rows = {row.tobytes() for row in fitted.gp.X}
     assert len(rows) == 40
     assert all(data.X[k].tobytes() in rows for k in best)
@@ -109,12 +112,12 @@ def test_without_any_result_at_the_target_the_others_are_active():
 @pytest.mark.usefixtures("small")
 def test_just_beyond_what_is_exact_the_model_is_close_to_the_exact_one(name, monkeypatch):
     """With an active set of nearly all, the approximation may not change a decision by more than its own doubt."""
-    monkeypatch.setattr(posterior, "ACTIVE", 55)
+    monkeypatch.setattr(posterior, "ACTIVE_RESULTS", 55)
     case = BY_NAME[name]
     fitted = model(case, 61, guard=None)  # from all results
     U = case.problem.space.snap(RANDOM(2).random((200, len(case.problem.space))))
     mean, deviation = fitted.moments(U)
-    monkeypatch.setattr(posterior, "EXACT", 61)
+    monkeypatch.setattr(posterior, "EXACT_UP_TO", 61)
     exact = replace(fitted)
     assert len(exact.gp.factor.L) == 61
     exact_mean, exact_deviation = exact.moments(U)
@@ -129,22 +132,22 @@ def test_at_its_real_size_the_model_is_close_to_the_exact_one(monkeypatch):
     bench, rng = boca.problems.get("hartmann3"), RANDOM(3)
     problem = bench.problem
     optimizer = boca.Optimizer(problem, budget=None, seed=0)
-    for k in range(EXACT + 1):
+    for k in range(EXACT_UP_TO + 1):
         x = problem.space.from_unit(rng.random(len(problem.space)))
         z = dict(problem.target) if k % 3 == 0 else problem.fidelity.from_unit(rng.random(len(problem.fidelity)))
         optimizer.add(x, z, bench.observe(x, z, rng))
     history = optimizer.history
-    standard = gp_fit.standardise(history.scores(problem.direction))
+    standard = gp_fit.standardize(history.scores(problem.direction))
     encoding = Encoding(problem, "matern52")
-    data = collect(encoding, history, standard)
+    data = Dataset.from_history(problem, history).encoded(encoding, standard)
     h, eta2 = np.array([0.6, 0.5, 0.4, 2.0, 2.0]), bench.noise_variance / standard.scale**2
     ours = Model(problem, encoding, standard, data, 1.0, h, eta2, None)
-    assert len(ours.gp.factor.L) == ACTIVE
+    assert len(ours.gp.factor.L) == ACTIVE_RESULTS
     U = RANDOM(4).random((500, 3))
     mean, deviation = ours.moments(U)
-    monkeypatch.setattr(posterior, "EXACT", EXACT + 1)
+    monkeypatch.setattr(posterior, "EXACT_UP_TO", EXACT_UP_TO + 1)
     exact = replace(ours)
-    assert len(exact.gp.factor.L) == EXACT + 1
+    assert len(exact.gp.factor.L) == EXACT_UP_TO + 1
     exact_mean, exact_deviation = exact.moments(U)
     off = np.abs(mean - exact_mean) / exact_deviation
     assert np.mean(off) < 0.1
@@ -153,55 +156,11 @@ def test_at_its_real_size_the_model_is_close_to_the_exact_one(monkeypatch):
     assert np.mean(np.abs(deviation / exact_deviation - 1.0)) < 0.03
 
 
-# Hyper-parameters from some -------------------------------------------------------------------------------------------
-
-
-def plain(n, noise=None):
-    return Data(np.arange(2.0 * n).reshape(n, 2), np.arange(float(n)), noise, np.empty((0, 2)))
-
-
-@pytest.mark.parametrize("n", [1, 29, 30])
-def test_few_results_are_not_thinned(n):
-    data = plain(n)
-    assert data.thinned(30) is data
-
-
-@pytest.mark.parametrize("n", [31, 32, 59, 60, 61, 1000])
-def test_thinning_makes_an_even_choice_in_the_order_of_the_results(n):
-    data = plain(n, noise=0.5 * np.arange(float(n)))
-    thin = data.thinned(30)
-    kept = thin.y.astype(int)
-    assert len(kept) == 30
-    assert kept[0] == 0
-    steps = np.diff([*kept, n])
-    assert steps.min() >= 1
-    assert steps.max() <= 3 * math.ceil(n / 30)
-    np.testing.assert_array_equal(thin.X, data.X[kept])
-    np.testing.assert_array_equal(thin.noise, data.noise[kept])
-
-
-@pytest.mark.parametrize("cycle", [2, 3, 4, 5])
-@pytest.mark.parametrize("n", [999, 1000, 1498, 1500, 1997, 2000, 4991])
-def test_thinning_is_in_step_with_no_cycle_of_results(n, cycle):
-    """A grid of x and some fidelities in turn: with every third result alone, two of three fidelities would be lost."""
-    kept = plain(n).thinned(500).y.astype(int)
-    assert np.bincount(kept % cycle, minlength=cycle).min() > 0.8 * 500 / cycle
-
-
-def test_thinning_leaves_what_is_out_alone():
-    data = replace(plain(100), pending=np.ones((3, 2)))
-    assert len(data.thinned(10).pending) == 3
-    assert data.thinned(10).noise is None
-
-
-def test_taken_results_come_in_the_order_that_is_asked_for():
-    data = plain(5, noise=np.arange(5.0)).taken(np.array([3, 0]))
-    np.testing.assert_array_equal(data.y, [3.0, 0.0])
-    np.testing.assert_array_equal(data.noise, [3.0, 0.0])
+# Hyperparameters from some -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("small")
-def test_a_fit_sees_as_many_results_as_it_should_and_standardises_by_all(monkeypatch):
+def test_a_fit_sees_as_many_results_as_it_should_and_standardizes_by_all(monkeypatch):
     seen = []
     original = gp_fit.fit
 
@@ -212,8 +171,8 @@ def test_a_fit_sees_as_many_results_as_it_should_and_standardises_by_all(monkeyp
     monkeypatch.setattr(gp_fit, "fit", spy)
     for n in (20, 30, 31, 100):
         fitted = model(BY_NAME["two-fidelities"], n)
-        assert fitted.fit["results"] == n
-        assert fitted.standard == gp_fit.standardise(
+        assert fitted.fit.results == n
+        assert fitted.standard == gp_fit.standardize(
             study(BY_NAME["two-fidelities"], n).history.scores(BY_NAME["two-fidelities"].problem.direction)
         )
         assert max(seen) == min(n, 30)
@@ -221,10 +180,11 @@ def test_a_fit_sees_as_many_results_as_it_should_and_standardises_by_all(monkeyp
 
 
 @pytest.mark.usefixtures("small")
-def test_hyper_parameters_from_some_are_near_those_from_all(monkeypatch):
+def test_hyperparameters_from_some_are_near_those_from_all(monkeypatch):
     case = BY_NAME["two-fidelities"]
     from_some = model(case, 150)
-    monkeypatch.setattr(surrogate, "FITTED", 10**9)
+    for module in (surrogate, fidelity_use):
+        monkeypatch.setattr(module, "FITTED_RESULTS", 10**9)
     from_all = model(case, 150)
     some, every = (fitted.h[: fitted.encoding.kernel.size] for fitted in (from_some, from_all))
     assert not np.array_equal(some, every)
@@ -371,7 +331,7 @@ def test_with_many_results_the_optimum_is_still_found_and_recommended():
         top - brought_best
     )
     assert abs(recommendation.mean - case.value(recommendation.x, case.problem.target)) < 0.2
-    assert last_fit(optimizer.history)["results"] > 100
+    assert last_fit(optimizer.history).results > 100
 
 
 @pytest.mark.usefixtures("small")
@@ -382,7 +342,8 @@ def test_what_is_out_is_kept_away_from_with_many_results():
     out = optimizer.ask(4)
     assert len({tuple(t.x.values()) for t in out}) == 4
     fitted = Surrogate().model(case.problem, optimizer.history, RANDOM(0))
-    alone = replace(fitted, data=replace(fitted.data, pending=np.empty((0, 2))))
+    data = replace(fitted.data, pending=np.empty((0, 2)), is_pending_target=np.empty(0, dtype=bool))
+    alone = replace(fitted, data=data)
     U = case.problem.space.to_unit([t.x for t in out])
     assert len(fitted.gp.X) == 44
     np.testing.assert_allclose(fitted.moments(U)[0], alone.moments(U)[0], rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Amounts as people read them."""
+"""Amounts and means as people read them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from boca.accounting.readable import readable
+from boca.domain.words import expected, readable
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,17 @@ def test_the_text_is_the_amount_to_half_a_unit_of_the_third_digit():
         assert float(text.replace(",", "")) == pytest.approx(amount, rel=5.1e-3)
         digits = text.partition("e")[0].replace(",", "").replace(".", "").lstrip("0")
         assert len(digits.rstrip("0")) <= 3
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "words"),
+    [
+        (0.893729, 0.0031415, "0.8937 ± 0.0031"),
+        (12345.678, 251.2, "12346 ± 251"),
+        (1.0, 2.34, "1.0 ± 2.3"),
+        (5.0, 0.0, "5 ± 0"),
+        (1e12, 3.0, "1e+12 ± 3"),
+    ],
+)
+def test_a_mean_has_the_digits_that_its_deviation_allows(mean, std, words):
+    assert expected(mean, std) == words

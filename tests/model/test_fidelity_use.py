@@ -12,7 +12,10 @@ from boca.domain.errors import InvalidInput
 from boca.gp import fit as gp_fit
 from boca.gp.kernels import Kernel, Radial
 from boca.gp.model import GP
-from boca.model.surrogate import GUARDED
+from boca.model.dataset import Dataset
+from boca.model.encoding import Encoding
+from boca.model.fidelity_use import GUARD_NEEDS_AT_TARGET, FidelityTests
+from boca.model.fit_record import FidelityUse
 
 SPACE, FIDELITY = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0))
 PROBLEM = Problem(SPACE, FIDELITY, cost=lambda z: 0.05 + 0.95 * z["z"] ** 2)
@@ -33,7 +36,7 @@ def shifted(x, z):
 
 
 def brought(g, *, at_target, elsewhere, seed=0):
-    """Return an optimiser with results of g at the target and elsewhere."""
+    """Return an optimizer with results of g at the target and elsewhere."""
     rng = np.random.default_rng(seed)
     optimizer = Optimizer(PROBLEM, budget=targets(40), seed=seed)
     for k in range(at_target + elsewhere):
@@ -49,7 +52,7 @@ def test_the_density_of_a_result_given_the_others_is_that_of_a_model_without_it(
     y = np.sin(4.0 * X[:, 0]) + 0.1 * rng.standard_normal(12)
     how = {"kappa0": 1.3, "h": np.array([0.4, 0.7]), "eta2": 0.02, "m": 0.1}
     kernel = Kernel((Radial("matern52", (0, 1), (0, 1)),))
-    found = GP.build(kernel, X, y, noise=noise, **how).left_out()
+    found = GP.build(kernel, X, y, noise=noise, **how).leave_one_out()
     for i in range(12):
         kept = np.arange(12) != i
         mean, variance = GP.build(kernel, X[kept], y[kept], noise=noise[kept], **how).posterior(X[i : i + 1])
@@ -118,7 +121,7 @@ def test_while_fidelities_are_off_every_query_goes_to_the_target():
 def test_a_common_shift_is_learned_instead():
     optimizer = brought(shifted, at_target=12, elsewhere=60)
     model = Surrogate().model(PROBLEM, optimizer.history, np.random.default_rng(0))
-    assert model.fit["use"]["kind"] == "extended"
+    assert model.fit.use.kind == "extended"
     assert model.guard is None
     assert model.hyperparameters()["trend"] > 0.0
     plain = Surrogate(guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0))
@@ -137,16 +140,17 @@ def test_a_jump_and_a_trend_can_be_given_back_as_numbers_that_are_known():
     model = surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0))
     numbers = model.hyperparameters()
     assert numbers["trend"] > 0.0
-    known = surrogate.known(PROBLEM, optimizer.history, numbers)
+    known = surrogate.known(Dataset.from_history(PROBLEM, optimizer.history), numbers)
     U = np.random.default_rng(1).random((20, 2))
     mean, deviation = model.moments(U)
     np.testing.assert_allclose(known.moments(U)[0], model.standard.location + model.standard.scale * mean, rtol=1e-6)
     np.testing.assert_allclose(known.moments(U)[1], model.standard.scale * deviation, rtol=1e-5)
     strong = numbers | {"jump": 0.7, "trend": 3.0, "noise_rise": 0.2}
-    found = surrogate.known(PROBLEM, optimizer.history, strong).hyperparameters()
+    found = surrogate.known(Dataset.from_history(PROBLEM, optimizer.history), strong).hyperparameters()
     assert found == strong | {"trend": pytest.approx(3.0)}
     with_jump, without = (
-        surrogate.known(PROBLEM, optimizer.history, numbers | {"jump": jump}).means(U) for jump in (0.7, 0.0)
+        surrogate.known(Dataset.from_history(PROBLEM, optimizer.history), numbers | {"jump": jump}).means(U)
+        for jump in (0.7, 0.0)
     )
     assert np.max(np.abs(with_jump - without)) > 1e-3
 
@@ -183,39 +187,41 @@ def test_what_was_taken_is_kept_until_it_is_no_longer_better(previous, harm, ext
     optimizer = brought(unrelated, at_target=10, elsewhere=10)
     record = Surrogate(guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
 
-    def left_out(_, encoding, data, theta):
+    def leave_one_out(_, encoding, data, theta):
         together = -7.0 + (extended if encoding.is_extended else 0.0)
         return together + (its_harm if encoding.is_extended else harm) * (len(data.y) == 10)
 
-    monkeypatch.setattr(Surrogate, "_left_out", left_out)
-    monkeypatch.setattr(Surrogate, "_fitted", lambda _, kind, *more: {"kind": kind, "theta": []})
-    use = Surrogate()._use(PROBLEM, optimizer.history, record, None if previous is None else {"kind": previous})
-    assert (use and use["kind"]) == kind
+    monkeypatch.setattr(FidelityTests, "leave_one_out", leave_one_out)
+    monkeypatch.setattr(FidelityTests, "_theta_of", lambda *given: np.zeros(1))
+    dataset = Dataset.from_history(PROBLEM, optimizer.history)
+    tests = FidelityTests(dataset, Encoding(PROBLEM, "matern52"), None, informative=True)
+    use = tests.use(record, None if previous is None else FidelityUse(previous, (), 1.0), guard=0.25)
+    assert (use and use.kind) == kind
     found = its_harm if extended > (0.0 if previous == "extended" else 2.0) else harm
-    assert use is None or use["nats"] == pytest.approx(found if kind == "none" else extended)
+    assert use is None or use.nats == pytest.approx(found if kind == "none" else extended)
 
 
-def test_with_and_without_them_the_hyper_parameters_are_the_same(monkeypatch):
+def test_with_and_without_them_the_hyperparameters_are_the_same(monkeypatch):
     """Those learned from a few results predict these few too well: a comparison with them finds fault with anything."""
     optimizer = brought(lambda x, z: objective(x), at_target=10, elsewhere=40)
-    seen, left_out = [], Surrogate._left_out
+    seen, original = [], FidelityTests.leave_one_out
 
     def watched(self, encoding, data, theta):
         if not encoding.is_extended:
             seen.append((len(data.y), tuple(theta)))
-        return left_out(self, encoding, data, theta)
+        return original(self, encoding, data, theta)
 
-    monkeypatch.setattr(Surrogate, "_left_out", watched)
-    record = Surrogate().fit(PROBLEM, optimizer.history, np.random.default_rng(0), None)
-    assert seen == [(50, tuple(record["theta"])), (10, tuple(record["theta"]))]
-    assert "use" not in record
+    monkeypatch.setattr(FidelityTests, "leave_one_out", watched)
+    record = Surrogate().fit(Dataset.from_history(PROBLEM, optimizer.history), np.random.default_rng(0), None)
+    assert seen == [(50, record.theta), (10, record.theta)]
+    assert record.use is None
 
 
 def test_what_is_only_tried_learns_from_some_results_and_what_is_kept_from_all(monkeypatch):
     optimizer = brought(shifted, at_target=12, elsewhere=60)
     kept = Surrogate().model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
-    assert kept["use"]["kind"] == "extended"
-    monkeypatch.setattr("boca.model.surrogate.TRIED", 20)
+    assert kept.use.kind == "extended"
+    monkeypatch.setattr("boca.model.fidelity_use.TRIAL_RESULTS", 20)
     sizes, fit = [], gp_fit.fit
 
     def watched(kernel, X, y, **how):
@@ -224,23 +230,25 @@ def test_what_is_only_tried_learns_from_some_results_and_what_is_kept_from_all(m
 
     monkeypatch.setattr(gp_fit, "fit", watched)
     for previous, expected in ((None, [72, 20]), (kept, [72, 72])):
-        Surrogate(rising_noise=False).fit(PROBLEM, optimizer.history, np.random.default_rng(0), previous)
+        Surrogate(rising_noise=False).fit(
+            Dataset.from_history(PROBLEM, optimizer.history), np.random.default_rng(0), previous
+        )
         assert sizes == expected
         sizes.clear()
 
 
 def test_with_few_results_at_the_target_nothing_is_tested():
-    for at_target, is_tested in ((GUARDED - 1, False), (GUARDED, True)):
+    for at_target, is_tested in ((GUARD_NEEDS_AT_TARGET - 1, False), (GUARD_NEEDS_AT_TARGET, True)):
         optimizer = brought(unrelated, at_target=at_target, elsewhere=40, seed=3)
         record = Surrogate(guard=0.0).model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
-        assert is_tested or "use" not in record
-        assert not is_tested or record["use"]["nats"] > 0.0
+        assert is_tested or record.use is None
+        assert not is_tested or record.use.nats > 0.0
 
 
 def test_without_a_guard_and_in_the_paper_fidelities_stay_on():
     optimizer = brought(unrelated, at_target=20, elsewhere=40)
     for surrogate in (Surrogate(guard=None), Surrogate.paper()):
-        assert "use" not in surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+        assert surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit.use is None
     assert Boca.paper().surrogate.guard is None
 
 
@@ -258,7 +266,7 @@ def test_useful_fidelities_stay_on(name):
         while (trial := optimizer.ask()) is not None:
             optimizer.tell(trial, bench.observe(trial.x, trial.z, rng))
         assert not any("guard" in trial.why for trial in optimizer.history)
-        assert sum(bench.problem.is_target(trial.z) for trial in optimizer.history) >= GUARDED
+        assert sum(bench.problem.is_target(trial.z) for trial in optimizer.history) >= GUARD_NEEDS_AT_TARGET
 
 
 @pytest.mark.slow
@@ -299,7 +307,7 @@ def test_a_region_that_cheaper_fidelities_make_look_bad_is_found_all_the_same():
     for doubts in (True, False):
         found[doubts] = 0
         for seed in range(10):
-            strategy = Boca(doubt_fidelities=doubts)
+            strategy = Boca(target_turns=("log_ei", "aim", "log_noisy_ei", "ucb_alone" if doubts else "aim"))
             optimizer = Optimizer(problem, budget=targets(25), strategy=strategy, seed=seed)
             rng = np.random.default_rng(seed)
             while (trial := optimizer.ask()) is not None:

@@ -1,0 +1,62 @@
+"""Values, points and amounts as a person reads them: plain words, not escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+MAX_TEXT = 80  # characters of a value in a table or a sentence
+_MAX_PLACES = 8  # after the point, before a mean has an exponent
+_MAX_PLAIN = 1e9  # before a mean has an exponent
+_DIGITS = 3  # significant ones: enough to compare amounts, few enough to read
+_SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-4, 1e9  # beyond these, zeros are harder to count than an exponent is to read
+
+
+def text(value: object, longest: int = MAX_TEXT) -> str:
+    """Return a value as plain words, not escaped: floats to six digits, nothing for None, long texts cut.
+
+    Six digits are for values and points, which are compared and typed in again; `readable` is for costs and times.
+    """
+    if value is None:
+        return ""
+    words = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+
+
+def option(value: object, longest: int = MAX_TEXT) -> str:
+    """Return the value of a parameter as plain words: unlike in `text`, None is an option like any other."""
+    return "None" if value is None else text(value, longest)
+
+
+def point(values: Mapping[str, Any]) -> str:
+    """Return a point as plain words, not escaped."""
+    return ", ".join(f"{text(name)} = {option(value)}" for name, value in values.items())
+
+
+def readable(amount: float) -> str:
+    """Return an amount as text: 0.0123, 16.9, 1,230 or 1.23e+12."""
+    if not math.isfinite(amount) or amount == 0:
+        return f"{amount:g}"
+    rounded = float(f"{amount:.{_DIGITS}g}")
+    if not _SMALLEST_PLAIN <= abs(rounded) < _LARGEST_PLAIN:
+        return f"{rounded:g}"
+    decimals = max(0, _DIGITS - 1 - math.floor(math.log10(abs(rounded))))
+    text = f"{rounded:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def expected(mean: float, std: float) -> str:
+    """Return a mean to the last digit that its deviation allows: two digits of the deviation."""
+    if not (math.isfinite(std) and std > 0.0):
+        return f"{mean:.6g} ± {std:.2g}"
+    places = 1 - math.floor(math.log10(std))
+    if places > _MAX_PLACES or abs(mean) >= _MAX_PLAIN:
+        return f"{mean:.6g} ± {std:.2g}"
+    return f"{mean:.{max(places, 0)}f} ± {std:.{max(places, 0)}f}"
+
+
+def advice(mean: float, std: float, verified: bool) -> str:
+    """Return what a model expects at a point, in plain words."""
+    was = "was run" if verified else "was not run"
+    return f"expected {expected(mean, std)}; it {was} at the target"

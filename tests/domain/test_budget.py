@@ -1,0 +1,40 @@
+"""Budgets: as a user gives them, and as a strategy sees them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from boca import Budget, seconds, targets
+from boca.domain.errors import InvalidInput
+
+
+@pytest.mark.parametrize("make", [targets, seconds])
+@pytest.mark.parametrize("amount", [0, -1, math.nan, math.inf, "10", None, True])
+def test_a_budget_must_be_positive_and_finite(make, amount):
+    with pytest.raises(InvalidInput, match="budget must be"):
+        make(amount)
+
+
+def test_capitals_are_equal_by_amount_and_unit():
+    assert targets(30) == targets(30.0)
+    assert targets(30) != seconds(30)
+    assert targets(30) != targets(31)
+    assert targets(30).amount == 30.0
+
+
+def test_what_is_left_is_what_is_neither_spent_nor_reserved():
+    budget = Budget(total=10.0, start=1.0, spent=3.0, reserved=2.0)
+    assert budget.left == 5.0
+    assert Budget(10.0, 1.0).left == 10.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        budget.spent = 0.0
+
+
+def test_a_query_that_costs_all_that_is_left_is_affordable_and_a_dearer_one_is_not():
+    budget = Budget(total=1.0, start=0.1, spent=math.fsum([0.1] * 7))
+    assert budget.affords(0.3)  # 1 - 0.7 is less than 0.3 in floating point
+    assert not budget.affords(0.3 + 1e-9)
+    assert Budget(math.inf, 1.0).affords(1e300)

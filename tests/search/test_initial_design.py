@@ -1,0 +1,126 @@
+"""The start of a study: which points, at which fidelities, and when it ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, qmc
+
+import boca
+from boca.accounting.cost import costs
+from boca.search.initial_design import random_point, random_start, substitute_fidelities
+
+SPACE, FIDELITY = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(0.0, 1.0)), boca.Space(z=boca.Float(0.0, 1.0))
+PROBLEM = boca.Problem(SPACE, FIDELITY, cost=lambda z: 0.1 + 0.9 * z["z"], target={"z": 0.8})
+RANDOM = np.random.default_rng
+
+
+def study(problem=PROBLEM, results=(), budget=None):
+    optimizer = boca.Optimizer(problem, budget=budget, strategy=boca.RandomSearch(), seed=0)
+    for x, z, value in results:
+        optimizer.add(x, z, value)
+    return optimizer
+
+
+def start(optimizer, *, total=100.0, seed=0, design="uniform", fidelities="uniform"):
+    problem, history = optimizer.problem, optimizer.history
+    return random_start(
+        problem,
+        history,
+        boca.Budget(total, 0.1 * total),
+        RANDOM(seed),
+        costs(problem, history),
+        design=design,
+        fidelities=fidelities,
+    )
+
+
+def grown(optimizer, total, **how):
+    """Follow the start to its end; return its points and fidelities."""
+    found = []
+    while (suggestion := start(optimizer, total=total, seed=len(found), **how)) is not None:
+        found.append((suggestion.x, suggestion.z))
+        optimizer.add(suggestion.x, suggestion.z, float(sum(suggestion.x.values())))
+    return found
+
+
+def test_the_start_ends_before_it_exceeds_its_budget():
+    for total in (30.0, 60.0):
+        found = grown(study(), total)
+        spent = sum(PROBLEM.cost(z) for _, z in found)
+        assert 0.1 * total - 1.0 < spent <= 0.1 * total
+
+
+def test_there_are_at_least_two_queries():
+    assert len(grown(study(), 0.5)) == 2
+
+
+def test_imported_results_replace_random_ones():
+    results = [({"a": 0.1 * k, "b": 0.5}, {"z": 0.8}, 1.0) for k in range(5)]
+    assert start(study(results=results), total=5.0 * PROBLEM.target_cost) is None
+    assert start(study(results=results), total=100.0 * PROBLEM.target_cost) is not None
+
+
+def test_uniform_fidelities_cost_no_more_than_the_target():
+    drawn = [start(study(), seed=seed).z["z"] for seed in range(60)]
+    assert max(drawn) <= 0.8
+    assert np.std(drawn) > 0.15
+
+
+def test_a_list_of_fidelities_is_drawn_from():
+    members = [{"z": 0.2}, {"z": 0.8}]
+    drawn = [start(study(), seed=seed, fidelities=members).z for seed in range(20)]
+    assert all(z in members for z in drawn)
+    assert members[0] in drawn
+    assert members[1] in drawn
+
+
+def test_the_second_half_of_a_cheap_start_is_the_best_of_them_at_the_target():
+    optimizer = study()
+    found = grown(optimizer, 60.0, fidelities="cheap")
+    spent = np.cumsum([PROBLEM.cost(z) for _, z in found])
+    first = next(k for k, (_, z) in enumerate(found) if z == PROBLEM.target)
+    again = [x for x, z in found if z == PROBLEM.target]
+    assert [z for _, z in found[first : first + len(again)]] == [PROBLEM.target] * len(again)
+    assert spent[first - 1] <= 3.0 < spent[first - 1] + 1.0  # half of the budget of the start
+    assert spent[first + len(again) - 1] + PROBLEM.target_cost > 6.0  # one more would exceed it
+    best = sorted((x for x, _ in found[:first]), key=lambda x: -sum(x.values()))
+    assert again == best[: len(again)]
+    assert len(again) >= 2
+
+
+def test_cheap_fidelities_are_squares_of_uniform_numbers_below_the_target():
+    drawn = np.array([start(study(), seed=[7, k], fidelities="cheap").z["z"] for k in range(300)])
+    assert kstest(np.sqrt(drawn / 0.8), "uniform").pvalue > 0.01
+    assert kstest(drawn / 0.8, "uniform").pvalue < 1e-6  # a negative control
+
+
+def test_sobol_points_are_those_of_one_scrambled_sequence():
+    strategy = boca.Boca(start_fidelities="target")
+    optimizer = boca.Optimizer(PROBLEM, budget=boca.targets(1000), strategy=strategy, seed=3)
+    trials = optimizer.ask(8)
+    (seed,) = {trial.why["sobol"] for trial in trials}
+    sequence = qmc.Sobol(2, scramble=True, rng=RANDOM(seed)).random(8)
+    np.testing.assert_allclose([list(t.x.values()) for t in trials], sequence, rtol=1e-12)
+
+
+def test_points_that_run_or_failed_three_times_are_avoided_while_there_are_others():
+    problem = boca.Problem(boca.Space(c=boca.Choice(["u", "v", "w"])))
+    optimizer = study(problem)
+    for _ in range(3):
+        optimizer.enqueue({"c": "u"})
+        optimizer.fail(optimizer.ask(), "no")
+    optimizer.enqueue({"c": "v"})
+    optimizer.ask()
+    history = optimizer.history
+    for seed in range(20):
+        x, _ = random_point(problem, history, RANDOM(seed), costs(problem, history), {})
+        assert x == {"c": "w"}
+
+
+@pytest.mark.parametrize("target", [1, 2, 3])
+def test_substitutes_are_the_target_then_cheaper_ones_then_costlier_ones(target):
+    problem = boca.Problem(SPACE, boca.Space(n=boca.Int(1, 3)), cost=lambda z: float(z["n"]), target={"n": target})
+    found = [z["n"] for z in substitute_fidelities(problem, costs(problem, boca.History()))]
+    cheaper = [n for n in (1, 2, 3) if n <= target]
+    assert found == [target, *cheaper, *(n for n in (1, 2, 3) if n > target)]
