@@ -74,7 +74,7 @@ SAYS = {  # what a script says, with the budget that it is given here
         "1.5",
         r"2 workers .*\nOrder \d+ when \d+ are left: a profit of .*\n.* which is (1\.[0-5]|0\.\d) times",
     ),
-    "strategy": ("1.2", r"keeps the contract.*\n.*\n +RandomSearch .*\n +Promote .*\n +Boca +median \S+\n"),
+    "strategy": ("1.2", r"passes the contract.*\n.*\n +RandomSearch .*\n +Promote .*\n +Boca +median \S+\n"),
 }
 
 

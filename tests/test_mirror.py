@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[1]
 PACKAGE, TESTS = ROOT / "src" / "boca", ROOT / "tests"
 
 RE_EXPORTS = "has public names of other modules and no code; tests/test_import.py imports them"
-PENDING = "pending: its room is being worked on"
 
 # Modules without a test file of their own, and why.
 EXCEPTIONS: dict[str, str] = {
@@ -19,44 +18,6 @@ EXCEPTIONS: dict[str, str] = {
     "executors.py": RE_EXPORTS,
     "study/storage/base.py": "is a protocol; tests/study/storage/test_contract.py holds every storage to it",
     "study/storage/memory.py": "is the reference on which tests/study/storage/test_contract.py runs",
-    "bench/progress.py": PENDING,
-    "dashboard/access.py": PENDING,
-    "dashboard/server.py": PENDING,
-    "dashboard/views.py": PENDING,
-    "domain/budget.py": PENDING,
-    "domain/errors.py": PENDING,
-    "gp/noise.py": PENDING,
-    "gp/parameters.py": PENDING,
-    "integrations/optuna_bridge.py": PENDING,
-    "model/dataset.py": PENDING,
-    "model/fidelity_use.py": PENDING,
-    "model/fit_record.py": PENDING,
-    "model/hyperparameters.py": PENDING,
-    "model/posterior.py": PENDING,
-    "model/surrogate.py": PENDING,
-    "plots/data.py": PENDING,
-    "plots/draw.py": PENDING,
-    "plots/study.py": PENDING,
-    "problems/benchmark.py": PENDING,
-    "problems/gp_samples.py": PENDING,
-    "problems/synthetic.py": PENDING,
-    "report/figures.py": PENDING,
-    "report/page.py": PENDING,
-    "report/sentences.py": PENDING,
-    "search/candidates.py": PENDING,
-    "search/initial_design.py": PENDING,
-    "strategies/at_target.py": PENDING,
-    "strategies/base.py": PENDING,
-    "strategies/boca.py": PENDING,
-    "strategies/boca_decision.py": PENDING,
-    "strategies/gp_ei.py": PENDING,
-    "strategies/gp_ucb.py": PENDING,
-    "strategies/random.py": PENDING,
-    "study/recommendation.py": PENDING,
-    "study/spec.py": PENDING,
-    "study/storage/location.py": PENDING,
-    "study/storage/schema.py": PENDING,
-    "study/storage/transitions.py": PENDING,
 }
 
 

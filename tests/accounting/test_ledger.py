@@ -10,7 +10,8 @@ import pytest
 import boca
 from boca.accounting.ledger import Ledger
 from boca.domain.budget import Limit, seconds, targets
-from boca.domain.trial import History, Trial
+from boca.domain.trial import History
+from support.trials import made
 
 SPACE = boca.Space(x=boca.Float(0.0, 1.0), y=boca.Float(0.0, 1.0))
 SIZE = boca.Space(n=boca.Int(1, 10))
@@ -21,14 +22,14 @@ TARGET, CHEAP = {"n": 10}, {"n": 1}
 
 def trial(number, z, *, took=1.0, cost=None, state="complete", phase="start", overhead=0.0, why=None):
     is_running = state == "running"
-    return Trial(
-        number=number,
-        x={"x": 0.5, "y": 0.1 * number},
-        z=z,
-        cost=took if cost is None else cost,
-        why={"phase": phase, **(why or {})},
-        state=state,
-        value=1.0 if state == "complete" else None,
+    return made(
+        number,
+        {"x": 0.5, "y": 0.1 * number},
+        z,
+        took if cost is None else cost,
+        {"phase": phase, **(why or {})},
+        state,
+        1.0 if state == "complete" else None,
         reason="it broke" if state == "failed" else None,
         seconds=None if is_running else took,
         overhead=overhead,

@@ -76,7 +76,7 @@ def test_errors_of_the_user_are_sentences(said: Any, tmp_path: Path) -> None:
     for arguments, message in [
         (["bench", "run", "--problem", "brannin", "--out", tmp_path], "--problem must be one of gp-smooth"),
         (["bench", "run", "--method", "bocca", "--out", tmp_path], "--method must be one of boca"),
-        (["bench", "run", "--problem", "no.such:thing", "--out", tmp_path], "leads nowhere"),
+        (["bench", "run", "--problem", "no.such:thing", "--out", tmp_path], "does not exist"),
         (["bench", "table", tmp_path], "There are no finished runs"),
         (["bench", "figures", tmp_path], "There are no finished runs"),
         (["data", "fetch", "supernovae"], "supernova"),
@@ -216,7 +216,7 @@ def test_what_is_no_problem_is_told_in_a_sentence(said: Any, toy: Any, tmp_path:
     (tmp_path / "module" / "broken_problem.py").write_text("1 / 0")
     for problem, words in (
         (f"{toy.__name__}:two_at_once", "must be a Benchmark or a function from a seed to one"),
-        ("broken_problem:make", "cannot be imported, with ZeroDivisionError"),
+        ("broken_problem:make", "cannot be imported: ZeroDivisionError"),
     ):
         status, _, errors = said("bench", "run", "--problem", problem, "--method", "random", "--out", tmp_path / "out")
         assert status == 2
@@ -254,7 +254,7 @@ def test_a_module_in_the_current_directory_can_be_named(toy: Any, tmp_path: Path
     assert done.stdout == ""
     elsewhere = bench(*arguments, cwd=tmp_path / "module", env=clean)
     assert elsewhere.returncode == 2
-    assert "leads nowhere" in elsewhere.stderr
+    assert "does not exist" in elsewhere.stderr
 
 
 # How it ends ------------------------------------------------------------------------------------------------------

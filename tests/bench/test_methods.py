@@ -70,9 +70,9 @@ def test_a_problem_needs_no_optimum_and_may_have_a_budget_in_seconds(toy: Any, n
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("bocca", "must be one of boca, boca-learned"),
-        ("no.such.module:thing", "leads nowhere"),
-        ("toy:no_such_name", "leads nowhere"),
+        ("bocca", "must be one of boca, boca-paper"),
+        ("no.such.module:thing", "does not exist"),
+        ("toy:no_such_name", "does not exist"),
         ("toy:nothing", "must be a strategy"),
         ("toy:no_strategy", "method suggest"),
         ("toy:Benchmark", "positional arguments"),

@@ -182,7 +182,7 @@ def test_tables_without_their_version_are_told(damaged, verb, arguments, stateme
     damaged(statement)
     status, words = said(verb, "bowl.db", *arguments)
     assert status == 2
-    assert "boca_meta must hold one number, the version of the tables" in words
+    assert "must hold one number, the version of the tables" in words
 
 
 def test_a_trial_needs_the_name_of_its_study(done):

@@ -36,9 +36,12 @@ def as_point(found):
         boca.Boca.paper(),
         boca.Boca(hyperparameters=KNOWN),
         boca.Boca(surrogate=boca.Surrogate(kernel="se", mean="median")),
+        boca.GPUCB(),
+        boca.MFGPUCB([{"n": 5, "m": 1.0}]),
+        boca.MFSKO([{"n": 5, "m": 1.0}]),
         boca.RandomSearch(),
     ],
-    ids=["default", "paper", "known", "surrogate", "random"],
+    ids=["default", "paper", "known", "surrogate", "gp-ucb", "mf-gp-ucb", "mf-sko", "random"],
 )
 def test_the_recommendation_is_that_of_the_optimiser(url, page_of, strategy):
     study = begin(url, strategy=strategy)

@@ -234,7 +234,7 @@ def test_a_study_deleted_while_watched_is_said_to_be_gone_and_shown_when_it_is_b
     show(browser, server, "fleeting")
     assert browser.errors() == []
     Database(url).delete("fleeting")
-    browser.wait("document.querySelector('#notice').textContent.includes('deleted it')", SOON)
+    browser.wait("document.querySelector('#notice').textContent.includes('was deleted')", SOON)
     assert browser.value("document.querySelector('#study').hidden") is True
     begin(url, name="fleeting").ask(2)
     browser.wait("document.querySelector('#about').textContent.includes('2 trials')", SOON)

@@ -457,7 +457,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers():
 def test_a_study_that_is_refused_leaves_no_worker(monkeypatch):
     closed = []
     monkeypatch.setattr("boca.execution.executors.WorkerEngine.close", lambda self, *, now=False: closed.append(now))
-    with pytest.raises(InvalidInput, match="seed must be"):
+    with pytest.raises(InvalidInput, match="seed is -1"):
         go(executor=1, seed=-1)
     assert closed == [True]
 

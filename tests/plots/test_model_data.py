@@ -11,6 +11,7 @@ import pytest
 import boca
 from boca import Float, Space, plots
 from boca.domain.errors import InvalidInput
+from boca.domain.reasons import Reasons
 from boca.plots import model_data
 from boca.plots.study import study
 from plots.hills import FIDELITY, SPACE, height, optimizer
@@ -84,7 +85,7 @@ def test_fidelities_that_are_switched_off_have_no_length_scale(mixed):
     seen = study(mixed)
     off = seen.history.chosen[-1]
     why = {**off.why, "guard": 1.0, "hyperparameters": {**off.why["hyperparameters"], "h_z": [1e-9, 1e-9]}}
-    trials = [dataclasses.replace(t, why=why) if t.number == off.number else t for t in seen.history]
+    trials = [dataclasses.replace(t, reasons=Reasons.of(why)) if t.number == off.number else t for t in seen.history]
     found = model_data.hyperparameters(dataclasses.replace(seen, history=boca.History(trials)))
     assert all(math.isnan(found.length_scales[name][-1]) for name in FIDELITY)
     assert all(np.isfinite(found.length_scales[name][:-1]).all() for name in FIDELITY)

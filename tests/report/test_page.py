@@ -89,7 +89,7 @@ def test_the_text_has_the_numbers_of_the_study(hostile, parsed):
     searched = parsed.sections["searched"]
     assert "a number from 0.001 to 1, on a log scale" in searched
     assert "an integer from 1 to 3" in searched
-    assert "Boca" in searched
+    assert '"type": "boca"' in searched
 
 
 def test_the_table_has_every_trial_with_its_reason(hostile, parsed):

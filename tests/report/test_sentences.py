@@ -9,6 +9,7 @@ import pytest
 
 import boca
 from boca import Choice, Float, History, Int, Space, report
+from boca.domain.reasons import Reasons
 from boca.plots.study import stored, study
 from boca.report import sentences
 from boca.study.spec import describe
@@ -25,12 +26,15 @@ def test_a_study_of_another_version_has_a_report_that_says_so():
         strategy["surrogate"] |= {"new_field": 1}
         strategy["another"] = 2
 
-    assert "it ignores new_field, which this version does not know" in sentences.warnings(seen(newer))[0]
+    assert (
+        "it ignores surrogate.new_field, another, which this version does not know"
+        in sentences.warnings(seen(newer))[0]
+    )
     assert "another" in Page(report.html(seen(newer))).sections["searched"]
     older = seen(lambda strategy: strategy["surrogate"].pop("guard"))
     assert sentences.warnings(older) == [
-        "Another version of boca made the study, so the model is not quite the same: it uses this version's guard, "
-        "which the other did not have."
+        "Another version of boca made the study, so the model is not quite the same: it uses this version's "
+        "surrogate.guard, which the other did not have."
     ]
     assert older.recommendation is not None
     other = seen(lambda strategy: strategy["surrogate"].update(kernel="of tomorrow"))
@@ -53,7 +57,7 @@ def test_a_learned_cost_says_about():
     seen = kept(of(trials, boca.Problem(PROBLEM.space, PROBLEM.fidelity)))
     assert seen.ledger.target == pytest.approx(30.0, rel=0.1)
     said = sentences.costs(seen)
-    assert "6 trials cost 63 seconds." in said
+    assert "6 trials cost 63 s." in said
     assert f"would have cost about 6 × {seen.ledger.target:.3g} =" in said
 
 
@@ -63,7 +67,7 @@ def test_seconds_are_called_seconds():
     for _ in range(3):
         opt.tell(opt.ask(), 1.0, seconds=2.0)
     said = sentences.costs(study(opt))
-    assert f"3 trials cost {opt.spent:.3g} of 100 seconds." in said
+    assert f"3 trials cost {opt.spent:.3g} of 100 s." in said
 
 
 def test_without_fidelities_nothing_is_said_of_them():
@@ -133,7 +137,7 @@ def test_a_strength_of_zero_is_no_length_scale():
     for trial in healthy():
         theta = [0.0, math.log(0.5), 0.0, math.log(0.01), 0.0, 0.0]  # neither jump nor trend
         fit = trial.why["fit"] | {"use": {"kind": "extended", "theta": theta, "nats": 3.0}}
-        trials.append(replace(trial, why=trial.why | {"fit": fit}))
+        trials.append(replace(trial, reasons=Reasons.of(trial.why | {"fit": fit})))
     seen = of(trials)
     assert seen.model.encoding.is_extended
     assert sentences.warnings(seen) == []
@@ -147,13 +151,12 @@ def test_what_the_optimizer_says_is_said_once():
     assert sum("it broke" in warning for warning in sentences.warnings(study(opt))) == 1
 
 
-def test_a_budget_in_targets_is_shown_with_what_it_came_to():
+def test_a_budget_in_targets_is_shown_with_the_seconds_of_evaluation():
     problem = boca.Problem(Space(a=Float(0, 1)), Space(n=Int(1, 9)), cost=lambda z: 100.0 * z["n"])
     opt = boca.Optimizer(problem, budget=boca.targets(3), strategy=boca.RandomSearch(), seed=0)
-    run(opt, 2, lambda t: t.x["a"])
-    assert f"2 trials cost {opt.spent / 900:.3g} of 3 targets ({opt.spent:.0f} cost units)." in sentences.costs(
-        study(opt)
-    )
+    for _ in range(2):
+        opt.tell(opt.ask(), 1.0, seconds=1.25)
+    assert f"2 trials cost {opt.spent / 900:.3g} of 3 targets (2.5 s of evaluation)." in sentences.costs(study(opt))
 
 
 @pytest.mark.parametrize(

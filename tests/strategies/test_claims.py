@@ -30,19 +30,19 @@ STRATEGIES = {"boca": Boca(), "gp-ucb": boca.GPUCB(maximizer="sobol"), "random f
 
 @cache
 def regret(problem, method, seed, share):
-    """Return the simple regret after this share of the capital; None without a query at the target by then."""
+    """Return the simple regret after this share of the budget; None without a query at the target by then."""
     benchmark = boca.problems.get(problem, seed=seed)
-    capital = runner.capital(benchmark)
+    budget = runner.budget_of(benchmark)
     optimizer = boca.Optimizer(benchmark.problem, budget=benchmark.budget, strategy=STRATEGIES[method], seed=seed)
     noise = np.random.default_rng([seed, 1_000_003])
-    while optimizer.spent < share * capital and (trial := optimizer.ask()) is not None:
+    while optimizer.spent < share * budget and (trial := optimizer.ask()) is not None:
         optimizer.tell(trial, benchmark.observe(trial.x, trial.z, noise))
     record = {
         "direction": "maximize",
         "optimum": benchmark.optimum,
         "trace": runner.trace(benchmark, optimizer.history),
     }
-    return records.regret(record, records.best_within(record, share * capital))
+    return records.regret(record, records.best_within(record, share * budget))
 
 
 def behind_gp_ucb(problem, method, seeds, share):
@@ -57,7 +57,7 @@ def behind_gp_ucb(problem, method, seeds, share):
     )
 
 
-def is_ahead_at_half_the_capital_where_fidelities_tell_much(method):
+def is_ahead_at_half_the_budget_where_fidelities_tell_much(method):
     lag = behind_gp_ucb("gp-smooth", method, range(20), 0.5)
     return lag.mean < -lag.error
 
@@ -67,8 +67,8 @@ def keeps_up_in_the_end_where_fidelities_tell_nothing(method):
     return lag.mean < 2.0 * lag.error
 
 
-def test_boca_is_ahead_of_gp_ucb_at_half_the_capital_on_a_smooth_sample():
-    assert is_ahead_at_half_the_capital_where_fidelities_tell_much("boca")
+def test_boca_is_ahead_of_gp_ucb_at_half_the_budget_on_a_smooth_sample():
+    assert is_ahead_at_half_the_budget_where_fidelities_tell_much("boca")
 
 
 def test_boca_is_not_behind_gp_ucb_at_the_end_on_a_rough_sample():
@@ -76,4 +76,4 @@ def test_boca_is_not_behind_gp_ucb_at_the_end_on_a_rough_sample():
 
 
 def test_a_random_choice_of_fidelities_is_not_ahead():
-    assert not is_ahead_at_half_the_capital_where_fidelities_tell_much("random fidelity")
+    assert not is_ahead_at_half_the_budget_where_fidelities_tell_much("random fidelity")

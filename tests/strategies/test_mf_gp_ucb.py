@@ -776,7 +776,7 @@ def test_results_of_another_scale_elsewhere_are_no_reason_to_learn_again(stray):
     points = [(i / 3, Z[2], math.sin(5.0 * i / 3)) for i in range(4)] + [(0.5 + i / 10, z, 1e8 * i) for i in range(3)]
     first = suggest(observed(*points), hyperparameters=None)
     assert first.why["refit"] is True
-    asked = replace(trial(7, 0.0, 0.0, 0.5), x=first.x, z=first.z, why=first.why)
+    asked = trial_of(7, first.x, first.z, why=first.why, state="complete", value=0.5, told=8)
     assert suggest(History([*observed(*points), asked]), hyperparameters=None).why["refit"] is False
 
 

@@ -60,7 +60,7 @@ def test_the_default_takes_the_best_of_the_cheap_start_to_the_target(direction):
     at_target = [t for t in start if problem.is_target(t.z)]
     assert len(at_target) == 3 < len(cheap)
     assert [t.x for t in at_target] == [t.x for t in best_first[:3]]
-    assert all("best point not yet run at the target" in t.why["reason"] for t in at_target)
+    assert all("the best point that has not been run at the target" in t.why["reason"] for t in at_target)
 
 
 def test_a_start_without_results_takes_random_points_to_the_target():

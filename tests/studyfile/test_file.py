@@ -20,7 +20,8 @@ from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput
 from boca.model.surrogate import Surrogate
 from boca.strategies import Theorem
-from boca.studyfile import STRATEGIES, Powers, StudyFile, load
+from boca.strategies.registry import STRATEGIES
+from boca.studyfile import Powers, StudyFile, load
 from boca.studyfile.command import Command
 
 EXAMPLE = """\
@@ -342,7 +343,7 @@ def test_an_objective_that_is_not_there_is_refused(folder, path, message):
 def test_a_module_that_cannot_be_imported_is_told_with_its_line(folder, source, message):
     (folder / "bad.py").write_text(source)
     said = refusal(folder, {**SHORT, "objective": "bad:f"})
-    assert said.startswith("objective = 'bad:f' cannot be imported: ")
+    assert said.startswith("objective 'bad:f' cannot be imported: ")
     assert message in said
 
 
@@ -421,7 +422,7 @@ def test_a_strategy_of_ones_own_is_an_instance_or_a_class(folder):
         ({"name": "boca", "maximizer": "grid"}, "strategy.maximizer must be one of ['sobol', 'direct']; got 'grid'."),
         ({"name": "boca", "surrogate": "se"}, "strategy.surrogate must be a table; got 'se'."),
         ({"name": "boca", "surrogate": {"kernl": "se"}}, "got 'kernl' (did you mean 'kernel'?)."),
-        ({"name": "boca", "surrogate": {"starts": -1}}, "strategy.surrogate: starts must not be negative; got -1."),
+        ({"name": "boca", "surrogate": {"starts": -1}}, "strategy.surrogate: starts must be at least 0; got -1."),
         ({"name": "boca", "surrogate": {"refit_every": 1.5}}, "surrogate.refit_every must be an integer; got 1.5."),
         ({"name": "boca", "surrogate": {"fidelity_kernel": "a:b"}}, "surrogate.fidelity_kernel must be a Callable"),
         ({"name": "boca", "hyperparameters": {"eta": 1}}, "strategy: "),
@@ -543,7 +544,7 @@ N = LONG["fidelity"]["N"]
         ({"space": {"": C}}, "name must be a non-empty string"),
         # the fidelity
         ({"fidelity": {"N": {**N, "target": 10}}}, "fidelity.N.target must lie in [1, 9]; got 10."),
-        ({"fidelity": {"C": N}}, "A name may be in the space or in the fidelity, not in both; got ['C']."),
+        ({"fidelity": {"C": N}}, "A name may be in space or in fidelity, not in both; got ['C'] in both."),
         # the cost
         ({"cost": {"M": 1}}, "cost may name the fidelities N; got 'M'."),
         ({"cost": {"C": 1}}, "cost may name the fidelities N; got 'C'."),

@@ -17,6 +17,7 @@ from boca.domain.words import readable
 _START_SHARE = 0.1  # of the budget, for the queries of the start: the paper's tenth
 _START_TARGETS_PER_COORDINATE = 1  # the start without a budget, in targets: per dimension, and one for the mean
 _MOST_RUNNING_WHILE_UNMEASURED = 32  # trials at once while no result says how many seconds one takes
+_LEAST_SECONDS_SHOWN = 0.1  # of evaluation, beside what is spent: less is a function that costs nothing
 _ROUNDING = 1e-9  # relative difference of sums of costs that is not worth a warning
 
 
@@ -185,7 +186,9 @@ class Ledger:
         else:
             spent = f"{readable(self.spent)} of {self.in_words(self.total)}"
         took = math.fsum(t.seconds or 0.0 for t in self.history.finished if not t.added)
-        return spent if self.unit == "seconds" or not took else f"{spent} ({readable(took)} s of evaluation)"
+        if self.unit == "seconds" or took < _LEAST_SECONDS_SHOWN:
+            return spent
+        return f"{spent} ({readable(took)} s of evaluation)"
 
     def warnings(self, *, queued: int) -> list[str]:
         """Return what the user should know, in sentences; `queued` points wait and are not affordable."""

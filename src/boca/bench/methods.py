@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 from boca import problems
 from boca.domain.errors import BocaError, InvalidInput
 from boca.problems import Benchmark
-from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
+from boca.strategies import MFGPUCB, MFSKO, Boca, Strategy
+from boca.strategies.registry import STRATEGIES
 from boca.studyfile.importing import imported
 
 Method: TypeAlias = Callable[[Benchmark, bool], Strategy]
@@ -30,28 +31,24 @@ def _known(benchmark: Benchmark, learn: bool) -> Mapping[str, Any] | None:
     return None if learn else benchmark.hyperparameters
 
 
-def _list(benchmark: Benchmark) -> list[dict[str, float]] | None:
-    """Return the fidelities of the finite methods where the paper departs from its three: ten of them on Branin."""
-    if benchmark.name != "branin":
-        return None
-    return [dict.fromkeys(benchmark.problem.fidelity, k / 10) for k in range(1, 11)]
+def _branin_list(strategy: Strategy, benchmark: Benchmark) -> Strategy:
+    """Give a finite method the ten fidelities that the paper has on Branin; on other problems it has three."""
+    if benchmark.name != "branin" or not isinstance(strategy, MFGPUCB | MFSKO):
+        return strategy
+    return replace(strategy, fidelities=[dict.fromkeys(benchmark.problem.fidelity, k / 10) for k in range(1, 11)])
 
 
-METHODS: dict[str, Method] = {
-    "boca": lambda benchmark, learn: Boca(hyperparameters=_known(benchmark, learn)),
+def _registered(make: Callable[[], Strategy]) -> Method:
+    return lambda benchmark, learn: _informed(_branin_list(make(), benchmark), benchmark, learn)
+
+
+METHODS: Mapping[str, Method] = {
+    **{name: _registered(make) for name, make in STRATEGIES.items()},
     "boca-learned": lambda benchmark, learn: Boca(),
-    "boca-paper": lambda benchmark, learn: Boca.paper(hyperparameters=_known(benchmark, learn)),
-    "boca-paper-sobol": lambda benchmark, learn: Boca.paper(
-        maximizer="sobol", hyperparameters=_known(benchmark, learn)
-    ),
-    "gp-ucb": lambda benchmark, learn: GPUCB(hyperparameters=_known(benchmark, learn)),
-    "gp-ei": lambda benchmark, learn: GPEI(hyperparameters=_known(benchmark, learn)),
-    "mf-gp-ucb": lambda benchmark, learn: MFGPUCB(_list(benchmark), hyperparameters=_known(benchmark, learn)),
-    "mf-sko": lambda benchmark, learn: MFSKO(_list(benchmark), hyperparameters=_known(benchmark, learn)),
-    "random": lambda benchmark, learn: RandomSearch(),
+    "boca-paper-sobol": _registered(lambda: Boca.paper(maximizer="sobol")),
 }
 
-DEFAULT_METHODS = ("boca", "boca-paper", "gp-ucb", "gp-ei", "mf-gp-ucb", "mf-sko", "random")
+DEFAULT_METHODS = tuple(STRATEGIES)
 
 # Roughly how long a suggestion takes in units of one by `boca`: it decides what runs first, and first guesses of the
 # time left.

@@ -64,7 +64,8 @@ class Dataset:
         """Return what a GP is conditioned on."""
         noise = None
         if self.variances is not None:
-            noise = np.minimum(self.variances / standard.scale / standard.scale, _LARGEST_NOISE)
+            with np.errstate(over="ignore"):  # a variance beyond the largest number is capped like others
+                noise = np.minimum(self.variances / standard.scale / standard.scale, _LARGEST_NOISE)
         X = encoding.features(self.U, self.Z)
         pending = encoding.features(*self.running)
         return TrainingData(

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from boca.accounting.ledger import Ledger
 from boca.domain.budget import Limit
@@ -22,7 +20,6 @@ from boca.domain.trial import History, Trial
 from boca.domain.words import text
 from boca.execution.run import Result
 from boca.model.posterior import Posterior
-from boca.model.surrogate import Surrogate
 from boca.strategies.base import posterior
 from boca.study import spec as specs
 from boca.study.optimizer import Optimizer
@@ -131,21 +128,6 @@ def _of_optimizer(optimizer: Optimizer, history: History, said: tuple[str, ...])
 # From a storage ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class StoredStrategy:
-    """What a storage keeps of a strategy's model."""
-
-    surrogate: Surrogate | None
-    hyperparameters: Mapping[str, Any] | None
-
-    def posterior(self, problem: Problem, history: History) -> Posterior:
-        known = self.hyperparameters if self.surrogate is not None else None
-        surrogate = self.surrogate or Surrogate()
-        if known is not None and problem.fidelity and surrogate.fidelity_kernel is None and "h_z" not in known:
-            known = None  # they are those of every fidelity alone: how fidelities are correlated is learned
-        return surrogate.model(problem, history, np.random.default_rng(0), hyperparameters=known)
-
-
 def load(url: str, name: str) -> StudyView:
     """Return a stored study as it is now, without changing it; neither objective nor cost function is needed.
 
@@ -162,32 +144,29 @@ def load(url: str, name: str) -> StudyView:
 def stored(name: str, described: Mapping[str, Any], history: History) -> StudyView:
     """Return the study of a stored description and its trials."""
     settings = described["strategy"] if isinstance(described["strategy"], Mapping) else {"type": described["strategy"]}
-    surrogate, caveat, lacks = _surrogate(settings.get("surrogate"))
+    strategy, lacks = _strategy(settings)
     return StudyView(
         specs.problem_of(described),
         history,
-        StoredStrategy(surrogate, settings.get("hyperparameters")),
+        strategy,
         name=name,
         limit=specs.limit_of(described),
         seed=described["seed"],
         settings=settings,
         lacks=lacks,
-        caveat=caveat,
+        caveat=None if strategy is None else _caveat(*specs.unlike(settings, specs.plain(strategy))),
     )
 
 
-def _surrogate(kept: object) -> tuple[Surrogate | None, str | None, str | None]:
-    """Return a stored surrogate, how it differs from what was stored, and why there is none."""
-    if isinstance(kept, Mapping) and kept.get("fidelity_kernel") is not None:
-        return None, None, _NO_CODE
-    if not isinstance(kept, Mapping) or kept.get("type") != f"{Surrogate.__module__}.{Surrogate.__qualname__}":
-        return None, None, None  # `recommend` has its own for a strategy without one
-    known = [f.name for f in fields(Surrogate)]
+def _strategy(settings: Mapping[str, Any]) -> tuple[object, str | None]:
+    """Return a stored strategy, and why there is no model; a strategy of the user's own is code, and None here."""
+    surrogate = settings.get("surrogate")
+    if isinstance(surrogate, Mapping) and surrogate.get("fidelity_kernel") is not None:
+        return None, _NO_CODE
     try:
-        surrogate = Surrogate(**{name: kept[name] for name in known if name in kept})
+        return specs.remade(settings), None
     except BocaError as error:
-        return None, None, f"There is no model: {error}"
-    return surrogate, _caveat([name for name in kept if name not in ("type", *known)], set(known) - kept.keys()), None
+        return None, f"There is no model: {error}"
 
 
 def _caveat(unknown: Collection[str], new: Collection[str]) -> str | None:

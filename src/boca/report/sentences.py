@@ -48,10 +48,11 @@ def costs(study: StudyView) -> str:
     if paid and each is not None and study.problem.fidelity:
         about = "" if ledger.is_exact else "about "
         total = len(paid) * each
-        times = f", {total / ledger.spent:.3g} times as much" if ledger.spent > 0 else ""
+        times = f"{total / ledger.spent:.3g}" if ledger.spent > 0 else "1"
+        more = "" if times == "1" else f", {times} times as much"
         words.append(
             f"The same number of queries at the target would have cost {about}{len(paid)} × {readable(each)} = "
-            f"{ledger.in_words(total)}{times}."
+            f"{ledger.in_words(total)}{more}."
         )
     if imported:
         words.append(f"{_count(imported, 'imported result was', 'imported results were')} not charged.")

@@ -29,7 +29,9 @@ STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
 
 _PARTS = {"surrogate": Surrogate, "theorem": Theorem}
 
-NAMES: Mapping[type, str] = {
-    made: name for name, made in (*STRATEGIES.items(), *_PARTS.items()) if isinstance(made, type)
+CLASSES: Mapping[str, type] = {
+    name: made for name, made in (*STRATEGIES.items(), *_PARTS.items()) if isinstance(made, type)
 }
-"""The name of a class in a stored study; a class without one is stored by its import path."""
+"""The classes in a stored study by name; a class that is not here is stored by its import path."""
+
+NAMES: Mapping[type, str] = {made: name for name, made in CLASSES.items()}

@@ -14,7 +14,7 @@ import numpy as np
 from boca.domain.budget import Limit
 from boca.domain.problem import Direction, Problem
 from boca.domain.space import Space, parameter_from_json
-from boca.strategies.registry import NAMES
+from boca.strategies.registry import CLASSES, NAMES
 
 _COSTS = 16  # fidelities at which a cost function shows what it is
 
@@ -133,6 +133,28 @@ def plain(value: object) -> Any:
         name = NAMES.get(type(value)) or _name(type(value))
         return {"type": name, **{f.name: plain(getattr(value, f.name)) for f in fields(value)}}
     return _name(value if hasattr(value, "__qualname__") else type(value))
+
+
+def remade(settings: Any) -> Any:
+    """Return what `plain` described, with the fields that this version knows; None for what is code.
+
+    Code is a class or a function that is stored by its import path alone.
+    """
+    if isinstance(settings, list):
+        return [remade(inner) for inner in settings]
+    if not isinstance(settings, Mapping):
+        return settings
+    if "type" not in settings:
+        return {name: remade(inner) for name, inner in settings.items()}
+    made = CLASSES.get(settings["type"])
+    if made is None:
+        return None
+    return made(**{f.name: remade(settings[f.name]) for f in fields(made) if f.name in settings})
+
+
+def unlike(stored: Any, other: Any) -> tuple[list[str], list[str]]:
+    """Return the fields, by path, that only the first and only the second of two descriptions of a strategy have."""
+    return list(_only(stored, other)), list(_only(other, stored))
 
 
 def _name(thing: Any) -> str:

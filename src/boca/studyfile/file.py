@@ -30,20 +30,11 @@ from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import CostFunction, Direction, Problem
 from boca.domain.space import Parameter, Point, Space, finite_number, parameter_from_json, whole_number
-from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
+from boca.strategies import Strategy
+from boca.strategies.registry import STRATEGIES
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
 from boca.studyfile.settings import Table, configured, only
-
-STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
-    "boca": Boca,
-    "boca-paper": Boca.paper,
-    "gp-ucb": GPUCB,
-    "gp-ei": GPEI,
-    "mf-gp-ucb": MFGPUCB,
-    "mf-sko": MFSKO,
-    "random": RandomSearch,
-}
 
 _UNITS = ("targets", "seconds", "cost")
 _LARGEST_SEED = 2**63 - 1  # the largest integer of a database

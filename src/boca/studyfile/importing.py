@@ -34,8 +34,8 @@ def imported(path: str, what: str, folder: str) -> Any:
         try:
             found = getattr(found, part)
         except AttributeError as error:
-            hint = nearest(part, dir(found))
-            raise InvalidInput(f"{what} = {path!r} does not exist: {module_name!r} has no {part!r}{hint}.") from error
+            hint = nearest(part, (name for name in dir(found) if not name.startswith("_")))
+            raise InvalidInput(f"{what} {path!r} does not exist: {module_name!r} has no {part!r}{hint}.") from error
     return found
 
 
@@ -75,10 +75,10 @@ def _module(name: str, path: str, what: str, beside: set[str]) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             hint = nearest(name, beside)
-            raise InvalidInput(f"{what} = {path!r} does not exist: there is no module {error.name!r}{hint}.") from error
-        raise InvalidInput(f"{what} = {path!r} cannot be imported: {_described(error)}.") from error
+            raise InvalidInput(f"{what} {path!r} does not exist: there is no module {error.name!r}{hint}.") from error
+        raise InvalidInput(f"{what} {path!r} cannot be imported: {_described(error)}.") from error
     except (Exception, SystemExit) as error:  # a script that was not written to be imported may raise anything
-        raise InvalidInput(f"{what} = {path!r} cannot be imported: {_described(error)}.") from error
+        raise InvalidInput(f"{what} {path!r} cannot be imported: {_described(error)}.") from error
 
 
 def _described(error: BaseException) -> str:
@@ -95,6 +95,6 @@ def _check_origin(name: str, path: str, what: str, folder: str, beside: set[str]
     home = _home(sys.modules[name])
     if name in beside and home != os.path.realpath(folder):
         raise InvalidInput(
-            f"{what} = {path!r} names a module that Python has already loaded from another place: {name!r} from "
+            f"{what} {path!r} names a module that Python has already loaded from another place: {name!r} from "
             f"{home or 'Python itself'}. Rename {name}.py."
         )

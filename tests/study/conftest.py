@@ -6,8 +6,10 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from support import postgres
 from support.places import Place, on
@@ -47,6 +49,19 @@ def server() -> Iterator[postgres.Server]:
     yield found
     found.stop()
     found.start()
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """Every statement that any database is sent, as it is sent."""
+    sent: list[str] = []
+
+    def note(connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, executemany: bool) -> None:
+        sent.append(" ".join(statement.split()))
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    yield sent
+    sa.event.remove(sa.Engine, "before_cursor_execute", note)
 
 
 def pytest_sessionfinish() -> None:
