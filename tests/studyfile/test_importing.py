@@ -54,10 +54,10 @@ def test_a_module_of_the_same_folder_is_not_loaded_twice(tmp_path):
         ("obj_d", "objective must be an import path such as 'package.module:name'; got 'obj_d'."),
         ("obj_d:", "must be an import path"),
         ("a/b:c", "must be an import path"),
-        ("obj:value", "objective = 'obj:value' does not exist: there is no module 'obj' (did you mean 'obj_d'?)."),
-        ("obj_d:valeu", "objective = 'obj_d:valeu' does not exist: 'obj_d' has no 'valeu' (did you mean 'value'?)."),
-        ("bad_d:f", "objective = 'bad_d:f' cannot be imported: ZeroDivisionError: division by zero (bad_d.py, line 2)"),
-        ("obj_exit:f", "objective = 'obj_exit:f' cannot be imported: SystemExit: 3 (obj_exit.py, line 1)"),
+        ("obj:value", "objective 'obj:value' does not exist: there is no module 'obj' (did you mean 'obj_d'?)."),
+        ("obj_d:valeu", "objective 'obj_d:valeu' does not exist: 'obj_d' has no 'valeu' (did you mean 'value'?)."),
+        ("bad_d:f", "objective 'bad_d:f' cannot be imported: ZeroDivisionError: division by zero (bad_d.py, line 2)"),
+        ("obj_exit:f", "objective 'obj_exit:f' cannot be imported: SystemExit: 3 (obj_exit.py, line 1)"),
     ],
 )  # fmt: skip
 def test_a_path_that_leads_nowhere_is_refused_with_the_part_that_fails(tmp_path, path, message):
