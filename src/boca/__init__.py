@@ -12,7 +12,8 @@ from boca.domain.errors import BocaError
 from boca.domain.problem import Problem
 from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.trial import History, Suggestion, Trial
-from boca.execution.run import Result, maximize, minimize
+from boca.execution.result import Result
+from boca.execution.run import maximize, minimize
 from boca.model.surrogate import Surrogate
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
 from boca.study.optimizer import Optimizer

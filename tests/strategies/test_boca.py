@@ -18,14 +18,10 @@ import boca
 from boca.accounting.cost import costs
 from boca.domain.budget import Budget
 from boca.domain.trial import History
-from boca.model.dataset import Dataset
 from boca.model.encoding import Encoding
-from boca.search import acquisition
 from boca.strategies.boca import (
     Iteration,
     Theorem,
-    _improvement_over_best_mean,
-    _improvement_over_draws,
     adapted_c,
     candidate_fidelities,
     fidelity_threshold,
@@ -33,6 +29,7 @@ from boca.strategies.boca import (
     information_gap,
     theorem_beta,
 )
+from boca.strategies.boca_turns import AIMS
 from support.trials import made as trial_of
 
 # Beta, by hand ------------------------------------------------------------------------------------------------------
@@ -740,11 +737,11 @@ def test_no_point_tells_more_about_the_maximum_than_the_one_that_is_ranked_first
         decision = Iteration(strategy, run.problem, told, costs(run.problem, told), model)
         decision.aim = "max_value"
         ranked = decision.rank(np.random.default_rng(seed))
-        maxima = decision._maxima(np.random.default_rng(seed))  # the first thing that is drawn
+        formula = AIMS["max_value"].formula(model, decision.beta, np.random.default_rng(seed))
         space = run.problem.space
         some = space.snap(np.random.default_rng(9).random((300, len(space))))
         points = np.vstack([ranked[:1], some, model.anchors()])
-        information = acquisition.log_information(*model.moments(points), model.gp.eta2, maxima)[0]
+        information = formula(*model.moments(points))[0]
         assert information[0] >= np.max(information) - 1e-3
 
 
@@ -795,22 +792,6 @@ def test_few_points_improve_more_over_draws_than_the_one_that_was_asked_for_it(r
     at_target = [t for t in run.history if t.phase == "model" and run.problem.is_target(t.z)]
     assert (len(shares) > 0) == (run.matern and len(at_target) > 2)
     assert all(share > 0.5 for share in shares)
-
-
-def test_beside_the_best_point_there_is_no_improvement_over_draws():
-    """With noise there is one over the best mean, query after query."""
-    space = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(0.0, 1.0))
-    optimizer = boca.Optimizer(boca.Problem(space), budget=boca.targets(99), seed=0)
-    rng = np.random.default_rng(0)
-    for x in [{"a": 0.5, "b": 0.5}] * 4 + [space.from_unit(u) for u in rng.random((15, 2))]:
-        optimizer.add(x, None, -((x["a"] - 0.5) ** 2) - (x["b"] - 0.5) ** 2 + 0.1 * float(rng.standard_normal()))
-    known = {"kappa0": 1.0, "eta2": 0.01, "mean": -0.3, "h_x": [0.5, 0.5]}
-    model = boca.Surrogate().known(Dataset.from_history(optimizer.problem, optimizer.history), known)
-    best = model.anchors(1)
-    elsewhere = rng.random((200, 2))
-    plain, drawn = _improvement_over_best_mean(model, model.queried), _improvement_over_draws(model, model.queried, rng)
-    assert plain.value(best + 1e-4)[0] > np.max(plain.value(elsewhere)) - 3.0
-    assert drawn.value(best + 1e-4)[0] < np.max(drawn.value(elsewhere)) - 5.0
 
 
 def test_every_fourth_target_query_believes_the_results_at_the_target_alone(run):

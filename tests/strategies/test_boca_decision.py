@@ -13,6 +13,7 @@ import boca
 from boca.accounting.cost import costs
 from boca.search.candidates import STAND_IN, Candidate
 from boca.strategies.boca import Iteration
+from boca.strategies.boca_turns import AIMS
 
 SPACE, FIDELITY = boca.Space(x=boca.Float(0.0, 1.0)), boca.Space(z=boca.Float(0.0, 1.0))
 KNOWN = {"kappa0": 4.0, "eta2": 0.25, "mean": 1.0, "h_x": [0.3], "h_z": [0.5]}
@@ -75,7 +76,7 @@ def test_the_last_query_is_one_at_the_target_by_the_mean():
     ("made", "words"),
     [
         ({"z": CHEAP}, ["bound", "cheapest", "information gap"]),
-        ({"z": CHEAP, "aim": "max_value"}, ["maximum", "cheapest"]),
+        ({"z": CHEAP, "where": AIMS["max_value"].where}, ["maximum", "cheapest"]),
         ({"z": TARGET}, ["target", "bound", "every cheaper"]),
         ({"z": TARGET, "guard": 0.7}, ["target", "switched off", "0.7 nats"]),
         ({"z": TARGET, "by": "log_ei"}, ["target", "expected improvement"]),

@@ -29,6 +29,7 @@ from boca.bench.records import Record, append, cut_torn_line, make, path_of, rea
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
 from boca.problems import Benchmark
+from boca.strategies.base import knows_gp
 from boca.study.optimizer import Optimizer
 
 # The second number of the noise stream.  Trial k draws from [seed, k], so it must exceed any trial number.
@@ -71,7 +72,7 @@ def run_cell(cell: Cell) -> Record:
         "method": cell.method,
         "seed": cell.seed,
         "learn": cell.learn,
-        "knows_gp": getattr(strategy, "hyperparameters", None) is not None,
+        "knows_gp": knows_gp(strategy),
         "strategy": repr(strategy),
         "version": boca.__version__,
         "direction": benchmark.problem.direction,

@@ -15,7 +15,7 @@ from boca.domain.words import advice, point, readable
 from boca.execution import run as execution
 from boca.execution.callbacks import Log, Progress
 from boca.execution.options import RunOptions, StudyOptions
-from boca.execution.run import Result
+from boca.execution.result import Result
 from boca.study.storage.location import location
 from boca.studyfile import StudyFile, load
 

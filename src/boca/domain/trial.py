@@ -172,9 +172,9 @@ class Trial:
         }
 
     def _repr_html_(self) -> str:
-        from boca import render
+        from boca.domain import html
 
-        return render.trial(self)
+        return html.trial(self)
 
 
 def sign(direction: Direction) -> float:
@@ -206,9 +206,9 @@ class History(Sequence[Trial]):
         return f"History({', '.join(f'{count} {state}' for state, count in counts if count) or 'empty'})"
 
     def _repr_html_(self) -> str:
-        from boca import render
+        from boca.domain import html
 
-        return render.history(self, repr(self))
+        return html.history(self, repr(self))
 
     def copied(self) -> History:
         """Return the same trials as copies that their user may change."""

@@ -5,54 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from boca.domain.budget import Limit
-from boca.domain.errors import BocaError, InvalidInput, RunStopped
+from boca.domain.errors import InvalidInput, RunStopped
 from boca.domain.problem import CostFunction, Problem
-from boca.domain.space import Point, Space
+from boca.domain.space import Space
 from boca.domain.trial import History
 from boca.execution.driver import Driver, Timeout
 from boca.execution.executors import engine
 from boca.execution.options import Callback, OnError, RunOptions, StudyOptions
+from boca.execution.result import Result, result_of
 from boca.execution.watchdog import Watchdog
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
-from boca.study.recommendation import Recommendation
 
 log = logging.getLogger("boca")
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run found, and what it cost."""
-
-    x: Point | None
-    """The best point observed at the target; None if nothing was observed there."""
-    value: float | None
-    """The value observed there."""
-    recommendation: Recommendation | None
-    """The point to use, according to the model, with its uncertainty."""
-    history: History
-    spent: float
-    """In cost units; in seconds if the budget is in seconds."""
-    warnings: tuple[str, ...]
-    interrupted: bool = False
-    """Whether Ctrl-C ended the run."""
-
-    @property
-    def study(self) -> Optimizer | None:
-        """The study itself, for plots and reports; None if the result was unpickled."""
-        return self.__dict__.get("_study")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # cost functions and connections stay here
-
-    def _repr_html_(self) -> str:
-        from boca import render
-
-        return render.result(self)
 
 
 def maximize(
@@ -183,7 +151,7 @@ def drive(
         raise
     callbacks = options.callback_list
     raises = options.on_error == "raise"
-    watchdog = Watchdog(optimizer, callbacks, options.stop, raises=raises, result=lambda: result(optimizer))
+    watchdog = Watchdog(optimizer, callbacks, options.stop, raises=raises, result=lambda: result_of(optimizer))
     with closing(optimizer.storage):
         try:
             driver = Driver(
@@ -194,7 +162,7 @@ def drive(
             for sentence in _close_callbacks(callbacks, error):
                 error.add_note(sentence)
             raise
-        return _with_warnings(found, _close_callbacks(callbacks))
+        return found.with_warnings(_close_callbacks(callbacks))
 
 
 def _run_to_the_end(optimizer: Optimizer, driver: Driver, watchdog: Watchdog) -> Result:
@@ -209,7 +177,7 @@ def _run_to_the_end(optimizer: Optimizer, driver: Driver, watchdog: Watchdog) ->
             raise
         # results that were paid for are worth more than a traceback
         warning = "The run was interrupted: the trials that were running have no result."
-        return result(optimizer, warning, interrupted=True)
+        return result_of(optimizer, warning, interrupted=True)
     except RunStopped:
         raise
     except Exception as unexpected:
@@ -217,12 +185,12 @@ def _run_to_the_end(optimizer: Optimizer, driver: Driver, watchdog: Watchdog) ->
             f"The run stopped after {_trials(len(optimizer.history))} with {unexpected!r}. "
             "The .result of this error has everything found so far."
         )
-        raise RunStopped(message, result(optimizer)) from unexpected
+        raise RunStopped(message, result_of(optimizer)) from unexpected
     if driver.was_interrupted:
         warning = "The run was interrupted: it finished the running trials and started no others."
-        return result(optimizer, warning, interrupted=True)
+        return result_of(optimizer, warning, interrupted=True)
     watchdog.raise_if_all_failed(at_least=1)
-    return result(optimizer)
+    return result_of(optimizer)
 
 
 def _trials(count: int) -> str:
@@ -240,31 +208,3 @@ def _close_callbacks(callbacks: Iterable[Callback], error: BaseException | None 
                 wrong.append(f"{name}() of the callback {callback!r} raised {failure!r} at the end of the run.")
                 log.warning("%s", wrong[-1])
     return wrong
-
-
-def result(optimizer: Optimizer, *warnings: str, interrupted: bool = False) -> Result:
-    """Return what a study has found so far."""
-    history, best = optimizer.history, optimizer.best
-    optimizer.storage.load_reasons()  # the result may outlive the storage
-    try:
-        recommendation = optimizer.recommend()
-    except Exception as error:  # a recommendation that fails must not cost the results
-        message = str(error) if isinstance(error, BocaError) else repr(error)
-        recommendation, warnings = None, (*warnings, f"There is no recommendation: {message}")
-    found = Result(
-        x=None if best is None else dict(best.x),
-        value=None if best is None else best.value,
-        recommendation=recommendation,
-        history=history,
-        spent=optimizer.spent,
-        warnings=(*warnings, *optimizer.warnings),
-        interrupted=interrupted,
-    )
-    found.__dict__["_study"] = optimizer  # not a field: it is neither printed, compared nor pickled
-    return found
-
-
-def _with_warnings(found: Result, warnings: Sequence[str]) -> Result:
-    warned = replace(found, warnings=(*found.warnings, *warnings))
-    warned.__dict__["_study"] = found.study
-    return warned

@@ -23,6 +23,7 @@ from boca.domain.problem import CostFunction, Direction, Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
 from boca.domain.trial import State, Trial
+from boca.strategies.base import check
 from boca.study import spec
 
 WHY, REASON, COST = "boca:why", "boca:reason", "boca:cost"
@@ -172,8 +173,8 @@ class Bridge:
             target={name: z[name].encode(value, f"target[{name!r}]") for name, value in target.items()},
             direction=towards,
         )
-        if x and callable(check := getattr(strategy, "check", None)):
-            check(problem)
+        if x:
+            check(strategy, problem)
         return cls(x, z, problem, fingerprint(x, z, spec.plain(strategy)))
 
     @property

@@ -17,7 +17,7 @@ from boca.domain.budget import Limit, targets
 from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.trial import History
-from boca.execution.run import result
+from boca.execution.result import result_of
 from boca.execution.watchdog import GIVE_UP_AFTER_FAILURES, all_failed
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
@@ -143,7 +143,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         if optimizer.best is None:
             _run_recommended(optimizer, trials)
         self.history_ = optimizer.history
-        self.result_ = result(optimizer)
+        self.result_ = result_of(optimizer)
         _warn_of_failures(self.history_)
         trials.complete_table(self.history_)
 
@@ -201,7 +201,7 @@ def _give_up_if_hopeless(optimizer: Optimizer, *, at_least: int) -> None:
         raise FitsFailed(
             f"All {len(failed)} trials failed, the last at {last.x!r}, {last.z!r} with: {last.reason} "
             f"Pass error_score='raise' to see where.\n{last.output or ''}",
-            result(optimizer),
+            result_of(optimizer),
         )
 
 
@@ -214,7 +214,7 @@ def _run_recommended(optimizer: Optimizer, trials: Trials) -> None:
         raise FitsFailed(
             f"No trial at the target was complete, and the recommended {advice.x!r} failed there too, with: "
             f"{score.reason} Pass error_score='raise' to see where.\n{score.output or ''}",
-            result(optimizer),
+            result_of(optimizer),
         )
     measured = None if optimizer.problem.has_declared_cost else max(score.seconds, 1e-9)
     optimizer.add(advice.x, None, score.value, measured)

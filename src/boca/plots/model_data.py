@@ -21,6 +21,7 @@ from boca.model.encoding import Encoding
 from boca.model.posterior import Model, Posterior
 from boca.plots.axis import Axis, Marks, Mask, Note, axis_of, marks
 from boca.plots.study import StudyView
+from boca.strategies.base import knows_gp
 from boca.strategies.boca import information_gap as gap_of
 
 CURVE_POINTS = 101  # a step of a hundredth of the range, finer than a line is wide
@@ -194,7 +195,7 @@ def hyperparameters(study: StudyView) -> Hyperparameters | Note:
     if not decisions:
         return Note("No trial was chosen by a model yet.")
     used = [t.why["hyperparameters"] for t in decisions]
-    are_given = getattr(study.strategy, "hyperparameters", None) is not None
+    are_given = knows_gp(study.strategy)
     return Hyperparameters(
         np.array([t.number for t in decisions]),
         _length_scales(study, decisions),

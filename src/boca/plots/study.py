@@ -18,7 +18,7 @@ from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
 from boca.domain.words import text
-from boca.execution.run import Result
+from boca.execution.result import Result
 from boca.model.posterior import Posterior
 from boca.strategies.base import posterior
 from boca.study import spec as specs

@@ -15,11 +15,11 @@ from html import escape
 from typing import Any
 
 from boca.domain.errors import InvalidInput
+from boca.domain.html import ends
 from boca.domain.trial import Trial
 from boca.domain.words import option, readable, text
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
-from boca.render import ends
 from boca.report import figures, sentences
 from boca.report.traces import Picture
 

@@ -14,6 +14,7 @@ from boca.domain.words import advice, option, point, readable, text
 from boca.plots import model_data
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
+from boca.strategies.base import knows_gp
 
 _UNMOVED_SAID_FROM_TRIALS = 5  # fewer can agree in a fidelity by chance
 _UNINFORMATIVE_ABOVE = 0.95  # information gap of the median trial below the target; 1 is no information
@@ -110,7 +111,7 @@ def _never_moved(study: StudyView) -> list[str]:
 
 def _at_bounds(study: StudyView) -> list[str]:
     model = study.model
-    if model is None or getattr(study.strategy, "hyperparameters", None) is not None:
+    if model is None or knows_gp(study.strategy):
         return []
     numbers = model.hyperparameters()
     h = [*numbers["h_x"], *numbers.get("h_z", [])]

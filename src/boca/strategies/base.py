@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -40,6 +41,19 @@ class HasPosterior(Protocol):
     def posterior(self, problem: Problem, history: History, /) -> Posterior:
         """Return the posterior of f after a history with at least one complete trial."""
         ...
+
+
+@runtime_checkable
+class TakesHyperparameters(Protocol):
+    """A strategy whose GP the user may know."""
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any] | None: ...
+
+
+def knows_gp(strategy: object) -> bool:
+    """Whether a strategy was given its GP, so that nothing is fitted."""
+    return isinstance(strategy, TakesHyperparameters) and strategy.hyperparameters is not None
 
 
 def check(strategy: object, problem: Problem) -> None:

@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -32,26 +32,22 @@ from boca.domain.trial import History, Suggestion
 from boca.model.posterior import Model, Posterior
 from boca.model.surrogate import Surrogate
 from boca.search import acquisition
-from boca.search.acquisition import Acquisition, BoundAcquisition
+from boca.search.acquisition import BoundAcquisition
 from boca.search.candidates import Candidate, best_candidate
 from boca.search.initial_design import Design, Fidelities, random_start, start_query
-from boca.search.maximizer import MAXIMIZERS, Maximizer, space_filling
+from boca.search.maximizer import MAXIMIZERS, Maximizer
 from boca.strategies.base import beta
-from boca.strategies.boca_decision import Aim, Decision, Turn
+from boca.strategies.boca_decision import Decision
+from boca.strategies.boca_turns import AIMS, TURNS
 
-_FIRST_FIDELITY_BATCH, _LARGEST_FIDELITY_BATCH = (
-    8,
-    128,
-)  # of Z_t at a time: mostly one of the cheapest is chosen
+# Members of Z_t that are tried at a time: mostly one of the cheapest is chosen.
+_FIRST_FIDELITY_BATCH, _LARGEST_FIDELITY_BATCH = 8, 128
+_ROUNDING = 1e-9  # relative difference of costs that counts as none
 _C_WINDOW = 20  # iterations between two updates of c
 _C_RANGE = (0.1, 20.0)  # beyond, nothing or everything would be a candidate
 _C_HALVED_ABOVE, _C_DOUBLED_BELOW = 0.75, 0.25  # share of queries at the target in a window
+_AIM = "aim"  # the turn at the target that leaves the query to the aim
 _MOSTLY_TARGET_SHARE = 0.75  # of the iterations: from here on, improvement could leave one of two aims without a turn
-_DRAWN_MAXIMA = 10  # values of the maximum of f, over which the information about it is averaged
-_MAXIMA_DRAWN_AT = 256  # points all over the space, from whose moments these are drawn
-_MAXIMA_EXACT = 64  # of these points, with the highest bounds: with many results, other deviations are bounds
-_INCUMBENTS = 16  # x queried at the target, with the highest means, at which f is drawn
-_INCUMBENT_DRAWS = 16  # of f at these x
 
 
 @dataclass(frozen=True)
@@ -91,10 +87,10 @@ class Boca:
     """The first c: a smaller one keeps the early queries cheap."""
     information_per_cost: bool = True
     """Query z only if it gives at least as much information about f(x) per cost as the target."""
-    aims: tuple[Aim, ...] = ("ucb", "max_value")
+    aims: tuple[str, ...] = ("ucb", "max_value")
     """How x is chosen, in turn.  With many variables or little noise, bounds explore for long: so every other iteration
     chooses the x where a query tells most about the value of the maximum."""
-    target_turns: tuple[Turn, ...] = ("log_ei", "aim", "log_noisy_ei", "ucb_alone")
+    target_turns: tuple[str, ...] = ("log_ei", "aim", "log_noisy_ei", "ucb_alone")
     """How x is chosen at the target, in turn.  Bounds explore, improvement exploits: so every other target query
     maximizes log EI in the unshrunk model.  Half of these measure improvement over draws of f at the queried points,
     not over the best mean: with noise, a point beside the best one always looks better, because their errors are almost
@@ -110,8 +106,8 @@ class Boca:
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
         flags(self, "information_per_cost", "reserve_last")
-        object.__setattr__(self, "aims", _members(self.aims, get_args(Aim), "aims"))
-        turns = _members(self.target_turns, get_args(Turn), "target_turns")
+        object.__setattr__(self, "aims", _members(self.aims, [*AIMS], "aims"))
+        turns = _members(self.target_turns, [_AIM, *TURNS], "target_turns")
         object.__setattr__(self, "target_turns", _shortest_cycle(turns))
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
         one_of(self.start_design, get_args(Design), "start_design")
@@ -170,14 +166,10 @@ class Boca:
         asked = best_candidate(problem, history, iteration.rank(rng), iteration.fidelity)
         if self._is_last(problem, history, budget, price, asked.z):
             return self._final(problem, history, price, rng).suggestion()
-        turn = iteration.turn(iteration.target_queries) if problem.is_target(asked.z) else "aim"
-        match turn:
-            case "aim":
-                return iteration.decision(asked, iteration.aim).suggestion()
-            case "ucb_alone":
-                return iteration.target_alone(asked, rng).suggestion()
-            case "log_ei" | "log_noisy_ei":
-                return iteration.improvement(asked, model, turn, rng).suggestion()
+        turn = iteration.turn(iteration.target_queries) if problem.is_target(asked.z) else _AIM
+        if turn == _AIM:
+            return iteration.decision(asked, iteration.aim).suggestion()
+        return iteration.instead(asked, model, turn, rng).suggestion()
 
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
         return self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters, force_refit=refit)
@@ -198,8 +190,8 @@ class Boca:
         """
         if not self.reserve_last or not math.isfinite(budget.total):
             return False
-        least = (price.pessimistic(problem.target) if reserve is None else reserve) * (1.0 - 1e-9)
-        is_out_of_reach = budget.left < price.target * (1.0 - 1e-9)
+        least = (price.pessimistic(problem.target) if reserve is None else reserve) * (1.0 - _ROUNDING)
+        is_out_of_reach = budget.left < price.target * (1.0 - _ROUNDING)
         if is_out_of_reach and not any(problem.is_target(trial.z) and not trial.added for trial in history):
             return False  # the budget never allowed one, and cheaper queries still tell something about the target
         return budget.left - price.pessimistic(z) < least
@@ -255,7 +247,7 @@ class Iteration:
 
     # How x is chosen -----------------------------------------------------------------------------------------------
 
-    def _aim(self) -> Aim:
+    def _aim(self) -> str:
         """Return how x is chosen in this iteration; a known GP uses the first aim only.
 
         If most queries are at the target, where improvement has turns of its own, the aims alternate over the others.
@@ -264,16 +256,18 @@ class Iteration:
         if self.strategy.hyperparameters is not None:
             return aims[0]
         count = self.t - 1
-        improves = "log_ei" in turns or "log_noisy_ei" in turns
-        if improves and self.target_queries >= _MOSTLY_TARGET_SHARE * count:
-            count -= sum(self.turn(k) != "aim" for k in range(self.target_queries))
+        if (
+            any(turn != _AIM and TURNS[turn].improves for turn in turns)
+            and self.target_queries >= _MOSTLY_TARGET_SHARE * count
+        ):
+            count -= sum(self.turn(k) != _AIM for k in range(self.target_queries))
         return aims[count % len(aims)]
 
-    def turn(self, k: int) -> Turn:
+    def turn(self, k: int) -> str:
         """Return how x is chosen for query k at the target."""
         turns = self.strategy.target_turns
         turn = turns[k % len(turns)]
-        return "aim" if turn == "ucb_alone" and not self._can_test_cheap_results else turn
+        return _AIM if turn != _AIM and TURNS[turn].tests_cheap_results and not self._can_test_cheap_results else turn
 
     @cached_property
     def _can_test_cheap_results(self) -> bool:
@@ -287,23 +281,12 @@ class Iteration:
 
     def rank(self, rng: np.random.Generator) -> FloatArray:  # (k, d)
         """Return points in falling order of the aim's acquisition."""
-        formula: Acquisition
-        if self.aim == "ucb":
-            formula = acquisition.UCB(self.beta)
-        else:
-            formula = acquisition.LogInformation(self.model.gp.eta2, self._maxima(rng))
+        formula = AIMS[self.aim].formula(self.model, self.beta, rng)
         return self._ranked(BoundAcquisition(self.model, formula), rng)
 
     def _ranked(self, objective: BoundAcquisition, rng: np.random.Generator) -> FloatArray:  # (k, d)
         maximize = MAXIMIZERS[self.strategy.maximizer]
         return maximize(objective, self.problem.space, rng, objective.model.anchors())
-
-    def _maxima(self, rng: np.random.Generator) -> FloatArray:  # (_DRAWN_MAXIMA,)
-        """Draw possible values of the maximum of f, from its moments all over the domain and at the best results."""
-        points = np.vstack([space_filling(self.problem.space, rng, _MAXIMA_DRAWN_AT), self.model.anchors()])
-        return acquisition.drawn_maxima(
-            *self.model.approximate_moments(points, exact=_MAXIMA_EXACT), rng, _DRAWN_MAXIMA
-        )
 
     def at_target(self, objective: BoundAcquisition, rng: np.random.Generator) -> Candidate:
         """Return the free point at the target with the highest acquisition."""
@@ -345,17 +328,18 @@ class Iteration:
 
     # The decision ------------------------------------------------------------------------------------------------
 
-    def decision(self, chosen: Candidate, by: Aim | Turn | Literal["mean"]) -> Decision:
-        """Return the record of a decision."""
+    def decision(self, chosen: Candidate, by: str) -> Decision:
+        """Return the record of a decision; `by` is how x was chosen."""
         xi, gamma = self._gap_and_threshold(chosen.z)
         return Decision(
             self.problem,
             self.history,
             self.model,
-            chosen.u,
-            chosen.z,
-            self.aim,
-            by,
+            u=chosen.u,
+            z=chosen.z,
+            acquisition=by,
+            where=AIMS[self.aim].where,
+            instead=TURNS[by].does if by in TURNS else None,
             beta=self.beta,
             xi=xi,
             gamma=gamma,
@@ -365,58 +349,23 @@ class Iteration:
             stands_in=chosen.stands_in,
         )
 
-    def improvement(
-        self, asked: Candidate, model: Model, by: Literal["log_ei", "log_noisy_ei"], rng: np.random.Generator
-    ) -> Decision:
-        """Make the target query at the largest improvement in the unshrunk model instead of at the chosen x."""
-        queried = self._queried_at_target(model)
-        objective = (
-            _improvement_over_best_mean(model, queried)
-            if by == "log_ei"
-            else _improvement_over_draws(model, queried, rng)
-        )
-        return replace(self._redirected(asked, objective, by, rng), model=model, beta=self._beta(model))
-
-    def target_alone(self, asked: Candidate, rng: np.random.Generator) -> Decision:
-        """Make the target query where the bound from the results at the target alone is highest."""
-        at_target = self.model.at_target()
-        return self._redirected(asked, BoundAcquisition(at_target, acquisition.UCB(self.beta)), "ucb_alone", rng)
-
-    def _redirected(
-        self, asked: Candidate, objective: BoundAcquisition, by: Turn, rng: np.random.Generator
-    ) -> Decision:
+    def instead(self, asked: Candidate, model: Model, by: str, rng: np.random.Generator) -> Decision:
+        """Make the target query where the acquisition of this turn is highest, instead of at the chosen x."""
+        turn = TURNS[by]
+        objective = turn.objective(model if turn.is_unshrunk else self.model, self.beta, rng)
         found = self.at_target(objective, rng)
-        return replace(
+        decision = replace(
             self.decision(found, by),
             asked_at=(asked.u, self.model.shrink),
             stands_in=asked.stands_in or found.stands_in,
         )
-
-    def _queried_at_target(self, model: Model) -> FloatArray:  # (k, d)
-        """Return the x that were queried at the target; all queried x, if there is none."""
-        at_target = model.data.U[model.data.is_target]
-        return at_target if len(at_target) else model.queried
+        return replace(decision, model=model, beta=self._beta(model)) if turn.is_unshrunk else decision
 
     def _gap_and_threshold(self, z: Point) -> tuple[float, float]:
         if self.problem.is_target(z):
             return 0.0, 0.0
         index = self.problem.grid_index(z)
         return float(self.xi[index]), float(self.gamma[index])
-
-
-def _improvement_over_best_mean(model: Model, queried: FloatArray) -> BoundAcquisition:  # queried (k, d)
-    """Return the expected improvement over the highest mean at these x."""
-    return BoundAcquisition(model, acquisition.LogEI(float(np.max(model.means(queried)))))
-
-
-def _improvement_over_draws(
-    model: Model, queried: FloatArray, rng: np.random.Generator
-) -> BoundAcquisition:  # queried (k, d)
-    """Return noisy EI: the improvement over the best of these x, averaged over posterior draws of f at them."""
-    x = np.unique(queried, axis=0)
-    best = x[np.argsort(-model.means(x), kind="stable")[:_INCUMBENTS]]
-    given, values = model.given_draws(best, rng.standard_normal((len(best), _INCUMBENT_DRAWS)))
-    return BoundAcquisition(model, acquisition.LogNoisyEI(np.max(values, axis=0)), given)
 
 
 def information_gap(k: FloatArray, own: FloatArray, star: float) -> FloatArray:  # (m,), (m,) -> (m,)

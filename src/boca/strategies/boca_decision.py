@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
@@ -11,18 +11,6 @@ from boca.domain.trial import History, Suggestion
 from boca.model.posterior import Model
 from boca.search.candidates import STAND_IN
 from boca.strategies.base import explain
-
-Aim: TypeAlias = Literal["ucb", "max_value"]
-"""How x is chosen: by the upper confidence bound, or by the information about the value of the maximum."""
-
-Turn: TypeAlias = Literal["aim", "log_ei", "log_noisy_ei", "ucb_alone"]
-"""How x is chosen at the target: as the aim does, by improvement over the best mean or over draws of f, or by the bound
-from the results at the target alone."""
-
-_WHERE: dict[Aim, str] = {
-    "ucb": "where the upper confidence bound is highest",
-    "max_value": "where a query tells most about the maximum",
-}
 
 
 @dataclass(frozen=True)
@@ -35,9 +23,12 @@ class Decision:
     """The posterior that `why` shows."""
     u: FloatArray  # (d,)
     z: Point
-    aim: Aim
-    acquisition: Aim | Turn | Literal["mean"]
-    """How x was chosen: by the aim, or as the turn at the target says; "mean" for the last query."""
+    acquisition: str
+    """How x was chosen: by an aim, or by a turn at the target; "mean" for the last query."""
+    where: str
+    """Where the aim of this iteration is highest, in words."""
+    instead: str | None
+    """What the evaluation does instead of going there, in words."""
     beta: float
     xi: float
     gamma: float
@@ -85,21 +76,17 @@ class Decision:
         """Return why this point and this fidelity were chosen."""
         if self.stands_in:
             return STAND_IN
-        match self.acquisition:
-            case "mean":
-                return "The last affordable target evaluation, kept for the point that the model expects to be best."
-            case "log_ei" | "log_noisy_ei":
-                return self._improvement_sentence()
-            case "ucb_alone":
-                return (
-                    f"{self._no_cheaper_one}; this evaluation tests the cheaper results: it goes to the point that "
-                    "the results at the target alone would choose."
-                )
-            case _:
-                return self._aim_sentence()
+        if self.acquisition == "mean":
+            return "The last affordable target evaluation, kept for the point that the model expects to be best."
+        if self.instead is None:
+            return self._aim_sentence()
+        if not self.problem.fidelity:
+            return f"This evaluation {self.instead}."
+        because = self._no_cheaper_one if self.guard is None else self._switched_off
+        return f"{because}; this evaluation {self.instead}."
 
     def _aim_sentence(self) -> str:
-        where = _WHERE[self.aim]
+        where = self.where
         if not self.problem.fidelity:
             return f"The point {where}."
         if self.is_at_target and self.guard is not None:
@@ -114,17 +101,9 @@ class Decision:
             f"uncertain there. Its information gap is {self.xi:.2g} (0: the target itself, 1: no information)."
         )
 
-    def _improvement_sentence(self) -> str:
-        there = "the point with the largest expected improvement"
-        if not self.problem.fidelity:
-            return f"{there.capitalize()}."
-        if self.guard is not None:
-            return f"{self._switched_off}; this evaluation goes to {there}."
-        return f"{self._no_cheaper_one}; this evaluation goes to {there}."
-
     @property
     def _no_cheaper_one(self) -> str:
-        return f"The target fidelity: no cheaper one is informative enough {_WHERE[self.aim]}"
+        return f"The target fidelity: no cheaper one is informative enough {self.where}"
 
     @property
     def _switched_off(self) -> str:

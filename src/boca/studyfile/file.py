@@ -31,6 +31,7 @@ from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import CostFunction, Direction, Problem
 from boca.domain.space import Parameter, Point, Space, finite_number, parameter_from_json, whole_number
 from boca.strategies import Strategy
+from boca.strategies.base import check
 from boca.strategies.registry import STRATEGIES
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
@@ -349,7 +350,7 @@ def _strategy(given: object, problem: Problem, folder: str) -> Strategy | None:
     if not isinstance(strategy, Strategy) or isinstance(strategy, type):
         raise InvalidInput(f"strategy = {name!r} must be an object with a method suggest; got {strategy!r}.")
     try:
-        getattr(strategy, "check", lambda problem: None)(problem)
+        check(strategy, problem)
     except InvalidInput as error:
         raise InvalidInput(f"strategy: {error}") from error
     except Exception as error:

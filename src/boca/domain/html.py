@@ -1,7 +1,7 @@
-"""Trials and results as small pieces of HTML, for notebooks and reports.
+"""Tables and trials as small pieces of HTML, for notebooks and reports.
 
 Everything that comes from outside is escaped here.  Nothing has a color of its own, so that it can be read on a light
-and on a dark page.  A trial or a result imports this module when it is displayed, and not before.
+and on a dark page.  A trial imports this module when it is displayed, and not before.
 """
 
 from __future__ import annotations
@@ -10,26 +10,21 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from boca.accounting.ledger import Ledger
-from boca.domain.words import advice, option, point, readable, text
+from boca.domain.words import option, point, readable, text
 
 if TYPE_CHECKING:
     from boca.domain.trial import Trial
-    from boca.execution.run import Result
 
 MAX_ROWS = 20  # of a history, which is then cut in the middle: a screenful
 MAX_COLUMNS = 12  # of parameters and fidelities together, so that a notebook seldom scrolls sideways
 _MAX_NAME = 24  # characters of a name or an option in the table of a history
-_MAX_SENTENCE = 400  # characters of a reason, an error or a warning
+MAX_SENTENCE = 400  # characters of a reason, an error or a warning
 
 _TABLE = "border-collapse:collapse;margin:0.3em 0;color:inherit;font-size:inherit"
 _CELL = (
     "text-align:left;padding:0.15em 0.7em 0.15em 0;vertical-align:top;border-bottom:1px solid rgba(128,128,128,0.35)"
 )
 _DIM = "opacity:0.75"
-
-
-# HTML -------------------------------------------------------------------------------------------------------------
 
 
 def history(trials: Sequence[Trial], title: str) -> str:
@@ -63,27 +58,10 @@ def trial(one: Trial) -> str:
     """Return one trial and why it was chosen."""
     rows = [("x", point(one.x)), ("z", point(one.z)), ("value", text(one.value)), ("cost", readable(one.cost))]
     rows += [("seconds", "" if one.seconds is None else readable(one.seconds))]
-    rows += [("failed with", text(one.reason, _MAX_SENTENCE)), ("why", text(one.why.get("reason"), _MAX_SENTENCE))]
+    rows += [("failed with", text(one.reason, MAX_SENTENCE)), ("why", text(one.why.get("reason"), MAX_SENTENCE))]
     known = [key for key in ("mean", "std", "ucb", "beta", "xi", "gamma", "c") if key in one.why]
     rows += [("in numbers", ", ".join(f"{key} = {readable(one.why[key])}" for key in known))]
     return f"<div>Trial {one.number}, {escape(one.state)}{table([], [row for row in rows if row[1]])}</div>"
-
-
-def result(one: Result) -> str:
-    """Return what was found and what it cost, with the trials folded away."""
-    rows = [("best at the target", "no trial is complete at the target" if one.x is None else text(one.value))]
-    if one.x is not None:
-        rows.append(("at", point(one.x)))
-    if one.recommendation is not None:
-        advised = one.recommendation
-        rows.append(("recommended", f"{point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}"))
-    study = one.study  # None for a result that was pickled, which has lost its budget
-    spent = readable(one.spent) if study is None else Ledger(study.problem, one.history, study.limit).spent_in_words
-    rows.append(("spent", f"{spent} on {len(one.history)} trials"))
-    rows += [("warning", text(warning, _MAX_SENTENCE)) for warning in one.warnings]
-    trials = history(one.history, repr(one.history))
-    head = f"<summary style='cursor:pointer;{_DIM}'>trials</summary>"
-    return f"<div>{table([], rows)}<details>{head}{trials}</details></div>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -92,6 +70,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = "".join(_cells(row, len(heads)) for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if heads else ""
     return f"<div style='overflow-x:auto'><table style='{_TABLE}'>{top}<tbody>{body}</tbody></table></div>"
+
+
+def folded(summary: str, inner: str) -> str:
+    """Return HTML that is folded away behind a word."""
+    return f"<details><summary style='cursor:pointer;{_DIM}'>{escape(summary)}</summary>{inner}</details>"
 
 
 def _cells(row: Sequence[str], width: int) -> str:

@@ -2,57 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import pytest
 
-import boca
-from boca import History, render
-from boca.domain.words import expected
-from support.trials import made as trial_of
-
-EVIL = "<script>alert('x')</script>&\"'"
-
-
-def trial(number=0, **more):
-    values = {"x": {"a": 0.25}, "z": {"n": 3}, "cost": 2.0, "why": {"reason": "Because.", "phase": "start"}}
-    return trial_of(**({"number": number, "state": "complete", "value": 1.5} | values | more))
-
-
-class Page(HTMLParser):
-    """Collect tags and text, and see that what opens is closed in order."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.tags, self.words, self.rows, self.open = [], [], [], []
-        self.feed(html)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-        if self.open[-1:] and self.open[-1] in ("td", "th"):
-            self.rows[-1].append(data)
-
-    @property
-    def text(self):
-        return " ".join(self.words)
-
-
-def shown(thing):
-    return Page(thing._repr_html_())
+from boca import History
+from boca.domain import html
+from support.pages import EVIL, shown, trial
 
 
 def test_a_history_is_a_table_with_a_row_a_trial():
@@ -70,14 +28,14 @@ def test_a_long_history_is_cut_in_the_middle_and_says_so():
     page = shown(History([trial(k) for k in range(1000)]))
     numbers = [row[0] for row in page.rows[1:]]
     assert numbers == [*map(str, range(10)), "… 980 more trials …", *map(str, range(990, 1000))]
-    whole = shown(History([trial(k) for k in range(render.MAX_ROWS)]))
-    assert len(whole.rows) == 1 + render.MAX_ROWS
+    whole = shown(History([trial(k) for k in range(html.MAX_ROWS)]))
+    assert len(whole.rows) == 1 + html.MAX_ROWS
     assert "more" not in whole.text
 
 
 def test_many_parameters_are_counted_instead_of_shown():
     page = shown(History([trial(x={f"p{i}": i for i in range(40)})]))
-    assert len(page.rows[0]) == 4 + render.MAX_COLUMNS + 1
+    assert len(page.rows[0]) == 4 + html.MAX_COLUMNS + 1
     assert "29 more columns" in page.text
 
 
@@ -113,35 +71,10 @@ def test_long_texts_are_cut():
     assert "…" in page.text
 
 
-def test_a_result_shows_what_was_found_and_folds_its_trials():
-    result = boca.minimize(lambda x: x["a"], boca.Space(a=boca.Float(0, 1)), budget=boca.targets(3), seed=0)
-    page = shown(result)
-    rows = {row[0]: row[1] for row in page.rows if len(row) == 2}
-    assert float(rows["best at the target"]) == pytest.approx(result.value, rel=1e-5)
-    advised = result.recommendation
-    assert expected(advised.mean, advised.std) in rows["recommended"]
-    assert rows["spent"] == "3 of 3 targets on 3 trials"
-    assert "details" in page.tags
-
-
-def test_a_result_without_a_best_says_so_and_shows_its_warnings():
-    result = boca.Result(None, None, None, History([trial()]), 1.0, (f"Careful: {EVIL}",))
-    page = shown(result)
-    assert "no trial is complete" in page.text
-    assert f"Careful: {EVIL}" in page.text
-    assert "script" not in page.tags
-
-
-def test_nothing_has_a_colour_of_its_own():
-    html = History([trial()])._repr_html_() + trial()._repr_html_()
-    assert set(re.findall(r"color:[^;']*|background[^;']*", html)) == {"color:inherit"}
-    assert set(re.findall(r"rgba?\([^)]*\)|#[0-9a-f]{3,6}\b", html)) == {"rgba(128,128,128,0.35)"}
-
-
-def test_a_pickled_result_shows_what_was_spent_without_its_budget():
-    result = boca.minimize(lambda x: x["a"], boca.Space(a=boca.Float(0, 1)), budget=boca.targets(3), seed=0)
-    rows = {row[0]: row[1] for row in shown(pickle.loads(pickle.dumps(result))).rows if len(row) == 2}
-    assert rows["spent"] == "3 on 3 trials"
+def test_nothing_has_a_color_of_its_own():
+    page = History([trial()])._repr_html_() + trial()._repr_html_()
+    assert set(re.findall(r"color:[^;']*|background[^;']*", page)) == {"color:inherit"}
+    assert set(re.findall(r"rgba?\([^)]*\)|#[0-9a-f]{3,6}\b", page)) == {"rgba(128,128,128,0.35)"}
 
 
 def test_a_cost_is_shown_with_three_digits():
@@ -150,7 +83,7 @@ def test_a_cost_is_shown_with_three_digits():
 
 
 def test_displaying_is_not_imported_before_it_is_asked_for():
-    program = "import sys, boca; sys.exit('boca.render' in sys.modules)"
+    program = "import sys, boca; sys.exit('boca.domain.html' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

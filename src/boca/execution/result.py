@@ -1,0 +1,92 @@
+"""`Result`: what a run found and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, fields, replace
+from typing import Any
+
+from boca.accounting.ledger import Ledger
+from boca.domain.errors import BocaError
+from boca.domain.space import Point
+from boca.domain.trial import History
+from boca.domain.words import advice, point, readable, text
+from boca.study.optimizer import Optimizer
+from boca.study.recommendation import Recommendation
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found, and what it cost."""
+
+    x: Point | None
+    """The best point observed at the target; None if nothing was observed there."""
+    value: float | None
+    """The value observed there."""
+    recommendation: Recommendation | None
+    """The point to use, according to the model, with its uncertainty."""
+    history: History
+    spent: float
+    """In cost units; in seconds if the budget is in seconds."""
+    warnings: tuple[str, ...]
+    interrupted: bool = False
+    """Whether Ctrl-C ended the run."""
+    optimizer: InitVar[Optimizer | None] = None  # no field: it is neither printed, compared nor pickled
+
+    def __post_init__(self, optimizer: Optimizer | None) -> None:
+        object.__setattr__(self, "_study", optimizer)
+
+    @property
+    def study(self) -> Optimizer | None:
+        """The study itself, for plots and reports; None if the result was unpickled."""
+        study: Optimizer | None = vars(self).get("_study")
+        return study
+
+    def with_warnings(self, warnings: Sequence[str]) -> Result:
+        """Return the same result with more warnings."""
+        return replace(self, warnings=(*self.warnings, *warnings), optimizer=self.study)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # cost functions and connections stay here
+
+    def _repr_html_(self) -> str:
+        """Return what was found and what it cost, with the trials folded away."""
+        from boca.domain import html
+
+        rows = [("best at the target", "no trial is complete at the target" if self.x is None else text(self.value))]
+        if self.x is not None:
+            rows.append(("at", point(self.x)))
+        if self.recommendation is not None:
+            advised = self.recommendation
+            rows.append(("recommended", f"{point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}"))
+        rows.append(("spent", f"{self._spent_in_words} on {len(self.history)} trials"))
+        rows += [("warning", text(warning, html.MAX_SENTENCE)) for warning in self.warnings]
+        trials = html.history(self.history, repr(self.history))
+        return f"<div>{html.table([], rows)}{html.folded('trials', trials)}</div>"
+
+    @property
+    def _spent_in_words(self) -> str:
+        if self.study is None:  # a result that was unpickled has lost its budget
+            return readable(self.spent)
+        return Ledger(self.study.problem, self.history, self.study.limit).spent_in_words
+
+
+def result_of(optimizer: Optimizer, *warnings: str, interrupted: bool = False) -> Result:
+    """Return what a study has found so far."""
+    history, best = optimizer.history, optimizer.best
+    optimizer.storage.load_reasons()  # the result may outlive the storage
+    try:
+        recommendation = optimizer.recommend()
+    except Exception as error:  # a recommendation that fails must not cost the results
+        message = str(error) if isinstance(error, BocaError) else repr(error)
+        recommendation, warnings = None, (*warnings, f"There is no recommendation: {message}")
+    return Result(
+        x=None if best is None else dict(best.x),
+        value=None if best is None else best.value,
+        recommendation=recommendation,
+        history=history,
+        spent=optimizer.spent,
+        warnings=(*warnings, *optimizer.warnings),
+        interrupted=interrupted,
+        optimizer=optimizer,
+    )
