@@ -74,7 +74,7 @@ paper: $(VENV)/.dev          ## the experiments of the paper, with tables and fi
 	$(BIN)/boca bench table paper-results
 	$(BIN)/boca bench figures paper-results
 
-overhead: $(ORACLE)/.done     ## seconds a suggestion, beside scikit-learn and BoTorch in the same run
+overhead: $(ORACLE)/.done     ## seconds per suggestion, beside scikit-learn and BoTorch in the same run
 	$(ORACLE)/bin/python benchmarks/overhead.py
 
 scale: $(VENV)/.dev          ## a suggestion with 50 to 10,000 results: cost, parts, threads, regret (an hour or two)

@@ -1,4 +1,4 @@
-"""Measure how long a suggestion takes, against scikit-learn and, where it is installed, BoTorch.
+"""Measure how long a suggestion takes, against scikit-learn and BoTorch if it is installed.
 
     python benchmarks/overhead.py [--sizes 50 200 1000] [--repeat 3] [--steps 30] [--botorch-max 1000]
 
@@ -42,9 +42,11 @@ BOTORCH_RESTARTS, BOTORCH_RAW_SAMPLES = 8, 1024  # as many starts and candidates
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Seconds a suggestion, one thread.")
+    parser = argparse.ArgumentParser(description="Seconds per suggestion, one thread.")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N", help="results in the history")
-    parser.add_argument("--repeat", type=int, default=3, metavar="R", help="medians over so many (default: 3)")
+    parser.add_argument(
+        "--repeat", type=int, default=3, metavar="R", help="runs, of which medians are taken (default: 3)"
+    )
     parser.add_argument("--steps", type=int, default=30, metavar="S", help="suggestions of the run (default: 30)")
     parser.add_argument("--botorch-max", type=int, default=1000, metavar="N", help="largest n for BoTorch")
     options = parser.parse_args()
@@ -154,7 +156,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def suggestion(case: Case, trials: list[boca.Trial], seed: int, *, refit: bool) -> float:
-    """Time one suggestion from a history as the optimiser hands it over, nothing precomputed."""
+    """Time one suggestion from a history as the optimizer hands it over, nothing precomputed."""
     rng = np.random.default_rng([seed, case.n])
     began = time.perf_counter()
     made = boca.Boca().suggest(case.benchmark.problem, boca.History(trials), case.budget, rng)
@@ -164,9 +166,9 @@ def suggestion(case: Case, trials: list[boca.Trial], seed: int, *, refit: bool) 
 
 
 def mean_over_a_run(case: Case, steps: int) -> float:
-    """Return the mean overhead of at least so many suggestions in a row, a whole number of refit periods.
+    """Return the mean overhead of at least `steps` suggestions in a row, a whole number of refit periods.
 
-    The first suggestion, which fits from scratch because the results were brought along, is not counted.
+    The first suggestion, which fits from scratch because the results were imported, is not counted.
     """
     bench, rng = case.benchmark, np.random.default_rng(0)
     optimizer = boca.Optimizer(bench.problem, budget=None, seed=0)
@@ -202,7 +204,7 @@ def likelihood_and_floor(case: Case) -> tuple[float, float]:
 
 
 def sklearn_fit(case: Case) -> float:
-    """Time scikit-learn's fit: Matern-5/2 with a bandwidth a dimension, amplitude and noise, no restarts."""
+    """Time scikit-learn's fit: Matern-5/2 with a length scale per dimension, amplitude and noise, no restarts."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 

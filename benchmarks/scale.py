@@ -77,12 +77,12 @@ def main() -> None:
 
     threads = add("threads", help="cores that a suggestion uses, and two studies in two threads")
     threads.add_argument("--results", type=int, default=1000, metavar="N", help="in the history (default: 1000)")
-    threads.add_argument("--asks", type=int, default=30, metavar="A", help="suggestions a study (default: 30)")
+    threads.add_argument("--asks", type=int, default=30, metavar="A", help="suggestions per study (default: 30)")
     threads.set_defaults(run=run_threads)
 
     regret = add("regret", help="studies continued with exact and with approximate inference, paired by seed")
     regret.add_argument("--seeds", type=int, default=8, metavar="S", help="pairs (default: 8)")
-    regret.add_argument("--asks", type=int, default=30, metavar="A", help="suggestions a study (default: 30)")
+    regret.add_argument("--asks", type=int, default=30, metavar="A", help="suggestions per study (default: 30)")
     regret.add_argument("--results", type=int, default=2000, metavar="N", help="for both (default: 2000)")
     regret.add_argument("--many", type=int, default=10_000, metavar="N", help="for the approximation (default: 10000)")
     regret.set_defaults(run=run_regret)
@@ -102,7 +102,7 @@ def about() -> str:
     return (
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, one thread, "
         f"load {os.getloadavg()[0]:.1f} at the start. Exact up to {posterior.EXACT_UP_TO:,} results, then through "
-        f"{posterior.ACTIVE_RESULTS}; hyper-parameters from {surrogate.FITTED_RESULTS}.\n"
+        f"{posterior.ACTIVE_RESULTS}; hyperparameters from {surrogate.FITTED_RESULTS}.\n"
     )
 
 
@@ -114,13 +114,13 @@ def in_a_process(what: str, n: int, steps: int) -> Any:
     return json.loads(done.stdout)
 
 
-# A study that goes on -------------------------------------------------------------------------------------------------
+# A study that continues ----------------------------------------------------------------------------------------------
 
 
 def study(case: Case, n: int) -> boca.Optimizer:
     """Return a study that knows the first n results of a case and has made its first suggestion.
 
-    That one fits from scratch, because the results were brought along, and is not counted by anybody.
+    That one fits from scratch, because the results were imported, and is not counted.
     """
     optimizer = boca.Optimizer(case.benchmark.problem, budget=None, seed=0)
     for t in case.trials[:n]:
@@ -136,7 +136,7 @@ def step(case: Case, optimizer: boca.Optimizer, rng: np.random.Generator) -> boc
 
 
 def whole_periods(case: Case, optimizer: boca.Optimizer, steps: int) -> list[boca.Trial]:
-    """Return at least so many suggestions in a row, up to and with a refit: every refit has its whole period."""
+    """Return at least `steps` suggestions in a row, up to and with a refit: every refit has its whole period."""
     rng = np.random.default_rng(1)
     trials = []
     while len(trials) < steps or not trials[-1].why["refit"]:
@@ -150,7 +150,7 @@ def whole_periods(case: Case, optimizer: boca.Optimizer, steps: int) -> list[boc
 def run_cost(options: argparse.Namespace) -> None:
     print(about())
     rows = [in_a_process("cost", n, options.steps) for n in sorted(options.sizes)]
-    print("Milliseconds a suggestion in a run, refits included, Hartmann 3 (p + d = 5).\n")
+    print("Milliseconds per suggestion in a run, refits included, Hartmann 3 (p + d = 5).\n")
     print(cost_table(rows))
     print(f"\n{exponents(rows)}")
     if options.figure:
@@ -204,7 +204,7 @@ def segments() -> dict[str, tuple[float, float]]:
     fitted, exact = surrogate.FITTED_RESULTS, posterior.EXACT_UP_TO
     return {
         f"to {fitted:,}, all exact": (0, fitted),
-        f"{fitted:,} to {exact:,}, hyper-parameters from {fitted:,}": (fitted, exact),
+        f"{fitted:,} to {exact:,}, hyperparameters from {fitted:,}": (fitted, exact),
         f"beyond {exact:,}, through {posterior.ACTIVE_RESULTS:,}": (exact + 1, math.inf),
     }
 
@@ -226,7 +226,7 @@ def slope(rows: Sequence[dict[str, float]], key: str) -> float:
 
 
 def draw(rows: Sequence[dict[str, float]], path: Path) -> None:
-    """Write the figure: mean, median and worst against n, told apart by colour, line and marker alike."""
+    """Write the figure: mean, median and worst against n, told apart by color, line and marker alike."""
     import matplotlib.style
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -241,13 +241,13 @@ def draw(rows: Sequence[dict[str, float]], path: Path) -> None:
         figure = Figure(figsize=(5.4, 3.4), layout="constrained")
         panel = figure.add_subplot()
         n = [row["n"] for row in rows]
-        for key, (colour, line, marker, label) in looks.items():
+        for key, (color, line, marker, label) in looks.items():
             y = [1e3 * row[key] for row in rows]
-            face = colour if key == "mean" else "white"
+            face = color if key == "mean" else "white"
             panel.plot(
-                n, y, color=colour, linestyle=line, marker=marker, markersize=5, markerfacecolor=face, label=label
+                n, y, color=color, linestyle=line, marker=marker, markersize=5, markerfacecolor=face, label=label
             )
-        panel.set(xscale="log", yscale="log", xlabel="results, n", ylabel="milliseconds a suggestion")
+        panel.set(xscale="log", yscale="log", xlabel="results, n", ylabel="milliseconds per suggestion")
         panel.set_xticks(n, [f"{size:,}" for size in n])
         panel.xaxis.set_minor_formatter(NullFormatter())
         panel.yaxis.set_minor_formatter(NullFormatter())
@@ -366,7 +366,7 @@ def watched() -> Iterator[Stopwatch]:
 
 
 def parts(n: int, steps: int) -> dict[str, Any]:
-    """Return seconds a suggestion by part, and the floor of each: the bare operation on the same shapes."""
+    """Return seconds per suggestion by part, and the floor of each: the bare operation on the same shapes."""
     case = Case(n)
     optimizer = study(case, n)
     with watched() as watch:
@@ -445,7 +445,7 @@ def solve_and_square(n: int, m: int) -> Callable[[], object]:
 
 def run_parts(options: argparse.Namespace) -> None:
     print(about())
-    print("Milliseconds a suggestion in a run, refits included; in brackets the floor, the bare operation alone.\n")
+    print("Milliseconds per suggestion in a run, refits included; in brackets the floor, the bare operation alone.\n")
     found = [in_a_process("parts", n, options.steps) for n in options.sizes]
     heads = ["part", *(f"n = {row['n']:,}" for row in found), "floor"]
     cells = [[part, *(_part(row, part) for row in found), FLOORS.get(part, "-")] for part in ORDER]
@@ -469,8 +469,8 @@ def run_threads(options: argparse.Namespace) -> None:
     print(f"{found['asks']} suggestions after {options.results:,} results.\n")
     rows = [
         ["cores in use, CPU time over wall time", f"{found['cores']:.2f}"],
-        ["one study alone on one core", f"{_ms(found['alone'])} ms a suggestion"],
-        ["two studies in two threads on one core", f"{_ms(found['together'])} ms a suggestion of each"],
+        ["one study alone on one core", f"{_ms(found['alone'])} ms per suggestion"],
+        ["two studies in two threads on one core", f"{_ms(found['together'])} ms per suggestion of each"],
         ["ratio", f"{found['together'] / found['alone']:.2f}"],
     ]
     print(_markdown(["", ""], rows))
@@ -515,7 +515,7 @@ class Hard(Case):
 
 
 def continued(case: Case, n: int, asks: int, *, exact: int) -> dict[str, float]:
-    """Return the regrets after some suggestions on top of n results, with exact inference up to so many."""
+    """Return the regrets after some suggestions on top of n results, with exact inference up to `exact`."""
     usual = posterior.EXACT_UP_TO
     posterior.EXACT_UP_TO = exact
     try:
@@ -561,7 +561,7 @@ def regret_table(found: dict[str, list[dict[str, float]]]) -> str:
     keys = ("before", "simple regret", NEW, "recommendation")
     first, *others = found
     levels = _markdown(
-        ["inference", "regret before", "simple regret", NEW, "recommendation", "new at z*", "ms a suggestion"],
+        ["inference", "regret before", "simple regret", NEW, "recommendation", "new at z*", "ms per suggestion"],
         [
             [
                 name,

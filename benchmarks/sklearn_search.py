@@ -263,7 +263,7 @@ def main() -> None:
         runs: dict[str, list[Found]] = {method: [] for method in METHODS}
         for seed in options.seeds:
             turn = list(METHODS)
-            turn = turn[seed % len(turn) :] + turn[: seed % len(turn)]  # nobody is always the first
+            turn = turn[seed % len(turn) :] + turn[: seed % len(turn)]  # no method is always the first
             for method in turn:
                 runs[method].append(judged(task, METHODS[method](task, X, y, seed, options.seconds)))
             print(f"{name}, seed {seed} done", file=sys.stderr, flush=True)

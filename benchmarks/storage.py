@@ -48,8 +48,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The price of a storage.")
     parser.add_argument("--writers", type=int, nargs="+", default=WRITERS, metavar="W", help="processes that write")
     parser.add_argument("--trials", type=int, default=300, metavar="N", help="trials of all of them (default: 300)")
-    parser.add_argument("--repeat", type=int, default=3, metavar="R", help="medians over so many (default: 3)")
-    parser.add_argument("--results", type=int, default=1000, metavar="N", help="results an ask knows (default: 1000)")
+    parser.add_argument(
+        "--repeat", type=int, default=3, metavar="R", help="runs, of which medians are taken (default: 3)"
+    )
+    parser.add_argument(
+        "--results", type=int, default=1000, metavar="N", help="results that an ask knows (default: 1000)"
+    )
     parser.add_argument("--asks", type=int, default=5, metavar="A", help="asks a side (default: 5)")
     options = parser.parse_args()
     versions = (
@@ -87,11 +91,11 @@ def throughput(writers: list[int], trials: int, repeat: int) -> str:
 
 
 def rate(work: Callable[[str, int], None], writers: int, trials: int) -> float:
-    """Return the trials a second of so many processes that write so many each, from the first to the last."""
+    """Return the trials per second of some processes that write some trials each, from the first to the last."""
     with tempfile.TemporaryDirectory() as directory:
         path = str(Path(directory, "study.db"))
         with opened(path):
-            pass  # the tables are there before anybody looks at the clock
+            pass  # the tables exist before a clock starts
         gate = FORKS.Barrier(writers + 1)
         with ProcessPoolExecutor(writers, FORKS, _keep, (gate,)) as pool:
             futures = [pool.submit(_begin, work, path, trials) for _ in range(writers)]
@@ -129,7 +133,7 @@ def opened(path: str) -> Iterator[Storage]:
 
 
 def ours(path: str, trials: int) -> None:
-    """Claim and finish through the storage; whoever else claims meanwhile does no harm."""
+    """Claim and finish through the storage; another process that claims meanwhile does no harm."""
     with opened(path) as study:
         lease = Lease()
         for _ in range(trials):

@@ -1,4 +1,4 @@
-"""GP-UCB with the model and the maximiser of `Boca()`: what its fidelities, and nothing else, are worth.
+"""GP-UCB with the model and the maximizer of `Boca()`: what its fidelities, and nothing else, are worth.
 
 boca bench run --problem branin --method boca --method benchmarks.target_only:GP_UCB --out results
 """

@@ -15,7 +15,7 @@ FIDELITY = boca.Space(days=boca.Int(200, 30_000, log=True))
 
 
 def profit(x, z):
-    """Return the mean profit a day.  A function travels to the workers whole; its imports happen there."""
+    """Return the mean profit per day.  A function travels to the workers whole; its imports happen there."""
     import numpy as np
 
     rng = np.random.default_rng(1)
@@ -45,7 +45,7 @@ def main(budget: float = 8.0) -> None:
             profit, SPACE, FIDELITY, cost=lambda z: z["days"], budget=boca.targets(budget), seed=0, executor=client
         )
     days = sum(trial.z["days"] for trial in result.history)
-    print(f"Order {result.x['order']} when {result.x['reorder']} are left: a profit of {result.value:.2f} a day.")
+    print(f"Order {result.x['order']} when {result.x['reorder']} are left: a profit of {result.value:.2f} per day.")
     print(f"{len(result.history)} policies were tried on {days:,} days,", end=" ")
     print(f"which is {result.spent / 30_000:.1f} times the {30_000:,} days of a full simulation.")
 

@@ -1,4 +1,4 @@
-"""Optimise a program in another language: the command `boca run`, and what can be asked of the study afterwards.
+"""Optimize a program in another language: the command `boca run`, and the commands that show the study afterwards.
 
     python examples/command.py [TARGETS]
 
@@ -8,7 +8,7 @@ The study is examples/cannon/study.toml, the program examples/cannon/cannon.awk.
     boca run study.toml
     boca best cannon.db cannon
 
-This script does the same in a directory of its own.  Half-way it stops, and goes on.
+This script does the same in a directory of its own.  It stops half-way and resumes.
 """
 
 import json
@@ -39,7 +39,7 @@ def main(budget: float = 8.0) -> None:
         print(boca(folder, "run", "study.toml"))
 
         study.write_text(whole, encoding="utf-8")
-        print(f"$ boca run study.toml --allow-change   # with all of it, {budget:g} targets: it goes on")
+        print(f"$ boca run study.toml --allow-change   # with all of it, {budget:g} targets: it resumes")
         print(boca(folder, "run", "study.toml", "--allow-change"))
 
         best = json.loads(boca(folder, "best", "cannon.db", "cannon", "--json"))

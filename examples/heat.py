@@ -2,8 +2,8 @@
 
     python examples/heat.py [TARGETS]
 
-The fidelity is the grid; twice the cells take twice the steps, so the cost is a square.  The measurements come from a
-formula that the optimiser does not see.
+The fidelity is the grid; twice the cells take twice the steps, so the cost grows with the square.  The measurements
+come from a formula that the optimizer does not see.
 """
 
 import sys
@@ -53,7 +53,7 @@ def main(budget: float = 8.0) -> None:
     for name, value in result.x.items():
         print(f"{name:12} {value:.4f}   {TRUTH[name]:.4f}")
     print(f"They miss the measurements by {result.value:.4f}; the thermometers err by 0.0020.")
-    print(f"{len(result.history)} simulations for the price of {result.spent / 512**2:.1f} on the finest grid.")
+    print(f"{len(result.history)} simulations at the cost of {result.spent / 512**2:.1f} on the finest grid.")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Train a small neural network, and stop early and train on little where that tells enough.
+"""Train a small neural network, and stop early and train on few images when that tells enough.
 
     python examples/network.py [TARGETS]
 
-The fidelities are epochs and images; the cost is declared as their product, so every run does the same.  In the end a
-picture in letters: how dear the queries were as the run went on.
+The fidelities are epochs and images; the cost is declared as their product, so every run does the same.  A picture
+in letters shows how expensive the queries were as the run went on.
 """
 
 import sys
@@ -50,7 +50,7 @@ def main(budget: float = 12.0) -> None:
         print(f"{trial.number:5}  {loss:.3f}  {'#' * max(1, round(30 * share))}{mark}")
     best = study.best
     print(f"\nBest network: loss {best.value:.4f} with {', '.join(f'{k} {v:.3g}' for k, v in best.x.items())}.")
-    print(f"{len(study.history)} networks for the price of {study.spent / problem.target_cost:.1f} full trainings.")
+    print(f"{len(study.history)} networks at the cost of {study.spent / problem.target_cost:.1f} full trainings.")
 
 
 if __name__ == "__main__":

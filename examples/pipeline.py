@@ -3,7 +3,7 @@
     python examples/pipeline.py [TARGETS]
 
 Two fidelities make an evaluation cheaper: how many images take part, and the rank of the approximation of the kernel.
-Nobody says what an evaluation costs: it is measured and learned.
+No cost is declared: it is measured and learned.
 """
 
 import sys
@@ -42,12 +42,12 @@ def main(budget: float = 10.0) -> None:
     result = boca.maximize(accuracy, SPACE, FIDELITY, budget=boca.targets(budget), seed=0)
     full = [t for t in result.history if (t.z["images"], t.z["rank"]) == (len(DIGITS), 400)]
     if not full:
-        sys.exit("The time for a full evaluation was gone before one could begin: give more TARGETS.")
+        sys.exit("The budget was spent before a full evaluation could begin: give more TARGETS.")
     each = np.mean([t.seconds for t in full])
     print(f"Best pipeline at the target: {result.value:.4f} of the digits are read correctly.")
     print(f"  scaler {result.x['scaler']}, gamma {result.x['gamma']:.3g}, alpha {result.x['alpha']:.3g}")
     print(f"It took {len(result.history)} evaluations, {len(full)} of them in full, at {each:.2f} s each.")
-    print(f"Seconds spent: {result.spent:.1f}; so many full evaluations would have taken", end=" ")
+    print(f"Seconds spent: {result.spent:.1f}; as many full evaluations would have taken", end=" ")
     print(f"{each * len(result.history):.1f}.")
     for warning in result.warnings:
         print("note:", warning)

@@ -63,9 +63,9 @@ SAYS = {  # what a script says, with the budget that it is given here
     "pipeline": ("4", r"Best pipeline at the target: 0\.\d{4} .*\n.*scaler (standard|range), gamma \S+, alpha"),
     "network": (
         "1",
-        r"<- the target\n\nBest network: loss \d\.\d{4} with units .*\n\d+ networks for the price of [01]\.\d ",
+        r"<- the target\n\nBest network: loss \d\.\d{4} with units .*\n\d+ networks at the cost of [01]\.\d ",
     ),
-    "heat": ("1.5", r"conductivity +0\.\d{4} +0\.0210\n.*\n.*\n\d+ simulations for the price of 1\.[0-5] "),
+    "heat": ("1.5", r"conductivity +0\.\d{4} +0\.0210\n.*\n.*\n\d+ simulations at the cost of 1\.[0-5] "),
     "command": (
         "3",
         r"# with all of it, 3 targets.*\n(?s:.*)The shot: \d+\.\d degrees, .* lands at .*\nawk ran \d+ times",

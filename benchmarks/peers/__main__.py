@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--jobs", type=_positive, default=1, metavar="N", help="worker processes of one thread each")
     table = commands.add_parser("table", help="print the runs in a directory as Markdown")
     table.add_argument("directory", type=Path, metavar="DIR")
-    paired = commands.add_parser("paired", help="print how two methods did on the same seeds, a row a problem")
+    paired = commands.add_parser("paired", help="print how two methods did on the same seeds, a row per problem")
     paired.add_argument("directory", type=Path, metavar="DIR")
     paired.add_argument("--method", default="boca", metavar="M", help="below zero it is better (default: %(default)s)")
     paired.add_argument("--against", required=True, metavar="M")

@@ -67,7 +67,7 @@ def paired(runs: Runs, method: str, other: str) -> str:
 
 
 def csv(runs: Runs) -> str:
-    """Return the regrets of every run, a row each, where the optimum is known: pairs for somebody's own runs."""
+    """Return the regrets of every run, a row each, if the optimum is known: pairs for your own runs."""
     rows = [["problem", "method", "seed", *(f"{100 * share:g} %" for share in SHARES)]]
     for problem in in_order(runs, problems.names()):
         for method in in_order(runs[problem], tuple(methods.METHODS)):

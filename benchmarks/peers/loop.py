@@ -72,7 +72,7 @@ class Memory:
         return seed == self._seed and self._told == scores[:n] and self._asked[:n] == [(t.x, t.z) for t in trials[:n]]
 
     def _question(self, problem: Problem) -> tuple[Point, Point]:
-        """Return the open question; where there is none, ask."""
+        """Return the open question; if there is none, ask."""
         assert self._session is not None
         if len(self._asked) == len(self._told):
             x, z = self._session.ask()

@@ -3,7 +3,7 @@
     symbol      meaning
     ----------  -----------------------------------------------------------------------------------
     x, z        point and fidelity; the target z* is z = 1 (all ones)
-    f(x)        the objective, g(z*, x); all are maximised
+    f(x)        the objective, g(z*, x); all are maximized
     g(z, x)     what a query at z returns without noise
     c           center: the maximizer of f, known in closed form since every term of f peaks there
 

@@ -1,4 +1,4 @@
-"""The studies of the replay gate: what is optimised, by which strategy, and everything that happens on the way.
+"""The studies of the replay gate: what is optimized, by which strategy, and everything that happens on the way.
 
 Values, noise, seconds and failures follow from the case and the number of the trial alone, so that a study can be made
 again.  Strategies are written with the names and the options of the pinned commit; `adapter.strategy` translates them.

@@ -31,7 +31,7 @@ TABLES = ("boca_meta", "boca_studies", "boca_trials", "boca_queue")
 
 @dataclass(frozen=True)
 class Stored:
-    """A study in the database: a case whose trials are told until so many steps are done."""
+    """A study in the database: a case whose trials are told until a number of steps is done."""
 
     case: Case
     running: int = 0

@@ -1,4 +1,4 @@
-"""Multi-fidelity Bayesian optimisation with continuous approximations.
+"""Multi-fidelity Bayesian optimization with continuous approximations.
 
 import boca
 

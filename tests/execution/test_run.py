@@ -128,7 +128,7 @@ def test_a_budget_below_one_target_gives_a_recommendation_and_a_warning_but_no_v
     result = go(strategy=Boca(), budget=targets(0.8))
     assert result.x is None
     assert result.value is None
-    assert any("does not buy one query at the target" in sentence for sentence in result.warnings)
+    assert any("does not cover one query at the target" in sentence for sentence in result.warnings)
     assert len(result.history) > 0
     assert result.recommendation.verified is False
 

@@ -151,5 +151,5 @@ def test_a_trial_lasts_as_long_as_it_took(uri: str) -> None:
 def test_an_experiment_needs_a_name() -> None:
     from boca.integrations.mlflow import MLflowLogger
 
-    with pytest.raises(InvalidInput, match="experiment='' is no name"):
+    with pytest.raises(InvalidInput, match="experiment is ''"):
         MLflowLogger("")

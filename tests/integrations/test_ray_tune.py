@@ -182,5 +182,5 @@ def test_what_the_tuner_says_otherwise_is_refused() -> None:
         searcher.set_search_properties("score", "min", {})
     with pytest.raises(InvalidInput, match=r"metric=.*, and the search has"):
         searcher.set_search_properties("loss", None, {})
-    with pytest.raises(InvalidInput, match=r"metric=.* is no name"):
+    with pytest.raises(InvalidInput, match=r"metric is .* name of a reported value"):
         search(metric=None)

@@ -243,7 +243,7 @@ def test_ten_targets_are_the_default_budget():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"budget": boca.targets(0.5)}, "budget of 0.5 does not pay for one evaluation at the target, which costs 1;"),
+        ({"budget": boca.targets(0.5)}, "budget of 0.5 does not cover one evaluation at the target, which costs 1;"),
         ({"budget": 0.5}, "budget of 0.5 .* costs 1;"),
         ({"cost": lambda z: z["n_samples"], "budget": 100}, "budget of 100 .* costs 240;"),
         ({"cost": "measured", "budget": boca.targets(0.9)}, "budget of 0.9 .* costs 1;"),

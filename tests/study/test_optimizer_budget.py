@@ -254,7 +254,7 @@ def test_a_budget_below_one_target_has_no_best_and_a_warning(strategy):
     assert opt.best is None
     assert opt.budget.spent <= 0.6
     assert all(trial.z != PROBLEM.target for trial in opt.history)
-    assert any("does not buy one query at the target" in sentence for sentence in opt.warnings)
+    assert any("does not cover one query at the target" in sentence for sentence in opt.warnings)
     if len(opt.history):
         assert opt.recommend().verified is False
 
@@ -262,7 +262,7 @@ def test_a_budget_below_one_target_has_no_best_and_a_warning(strategy):
 def test_a_budget_below_one_target_is_no_warning_where_a_result_there_was_brought():
     opt = optimizer(budget=targets(0.6))
     opt.add({"a": 0.4}, {"n": 0.5}, 2.0)
-    assert any("does not buy one query at the target" in sentence for sentence in opt.warnings)
+    assert any("does not cover one query at the target" in sentence for sentence in opt.warnings)
     opt.add({"a": 0.4}, PROBLEM.target, 1.0)
     assert opt.best.value == 1.0
     assert opt.warnings == ()

@@ -213,7 +213,7 @@ class Ledger:
             return []
         if self.target is not None and self.total < self.target * (1.0 - _ROUNDING):
             return [
-                f"The budget of {self.in_words(self.total)} does not buy one query at the target, which costs "
+                f"The budget of {self.in_words(self.total)} does not cover one query at the target, which costs "
                 f"{self.in_words(self.target)}. The recommendation is not verified."
             ]
         if self.history.complete:

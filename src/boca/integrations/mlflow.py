@@ -34,7 +34,7 @@ class MLflowLogger:
     def __init__(self, experiment: str = "boca", *, tracking_uri: str | None = None, run_id: str | None = None) -> None:
         if not isinstance(experiment, str) or not experiment:
             raise InvalidInput(
-                f"experiment={experiment!r} is no name; it must be that of an MLflow experiment, such as 'boca'."
+                f"experiment is {experiment!r}, and must be the name of an MLflow experiment, such as 'boca'."
             )
         self._client = MlflowClient(tracking_uri=tracking_uri)
         self._experiment = experiment

@@ -55,7 +55,7 @@ class BocaSearch(Searcher):
         name: str = "study",
     ) -> None:
         if not isinstance(metric, str) or not metric:
-            raise InvalidInput(f"metric={metric!r} is no name; it must be that of a reported value, such as 'loss'.")
+            raise InvalidInput(f"metric is {metric!r}, and must be the name of a reported value, such as 'loss'.")
         self.optimizer = Optimizer(problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name)
         self._settings: dict[str, Any] = {"budget": budget, "strategy": strategy, "storage": storage, "name": name}
         self._live: dict[str, int] = {}  # Ray's name of a trial -> its number

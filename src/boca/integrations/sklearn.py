@@ -179,7 +179,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
 
 
 def _refuse_too_little(limit: Limit, problem: Problem) -> None:
-    """Refuse a budget that does not pay for one full evaluation; what fits a number of seconds is not known yet."""
+    """Refuse a budget that does not cover one full evaluation; what fits a number of seconds is not known yet."""
     if limit.unit == "targets":
         needed = 1.0
     elif limit.unit == "cost" and problem.has_declared_cost:
@@ -188,7 +188,7 @@ def _refuse_too_little(limit: Limit, problem: Problem) -> None:
         return
     if limit.amount < needed * (1.0 - 1e-9):
         raise InvalidInput(
-            f"The budget of {limit.amount:.6g} does not pay for one evaluation at the target, which costs "
+            f"The budget of {limit.amount:.6g} does not cover one evaluation at the target, which costs "
             f"{needed:.6g}; nothing was run. Pass budget=boca.targets(10), for example."
         )
 

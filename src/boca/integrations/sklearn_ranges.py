@@ -54,7 +54,7 @@ def _entries(given: object, what: str, known: set[str]) -> Iterator[tuple[str, A
     for name, value in given.items():
         if name not in known:
             raise InvalidInput(
-                f"{what} names {name!r}, which is no parameter of the estimator; it has "
+                f"{what} names {name!r}, which is not a parameter of the estimator; it has "
                 f"{', '.join(sorted(known)) or 'none'}."
             )
         yield name, value

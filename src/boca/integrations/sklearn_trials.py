@@ -27,7 +27,7 @@ _NO_FOLD_FITTED = "All the "  # the start of scikit-learn's error if no fold cou
 
 def refit_needed(refit: object) -> InvalidInput:
     return InvalidInput(
-        f"refit={refit!r} names no metric; with more than one, it must name the one to search by. "
+        f"refit={refit!r} does not name a metric; with more than one, it must name the one to search by. "
         "Pass refit='accuracy', for example."
     )
 

@@ -67,7 +67,7 @@ def locate(name: str) -> Path:
 
 
 def fetch(name: str) -> Path:
-    """Download a data set into the cache, unless it is there and correct, and return its file.
+    """Download a data set into the cache, unless it exists and is correct, and return its file.
 
     The file gets its name only when it is complete and checked, so an interrupted download leaves nothing behind that
     could be mistaken for it.

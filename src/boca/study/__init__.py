@@ -1,1 +1,1 @@
-"""What remembers: the optimiser, its recommendation, and the storages of its trials."""
+"""What remembers: the optimizer, its recommendation, and the storages of its trials."""

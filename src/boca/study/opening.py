@@ -45,7 +45,7 @@ def open_study(
     if not isinstance(url, str):
         raise InvalidInput(f"storage is {url!r}, and must be a URL such as 'sqlite:///study.db', or None.")
     if not isinstance(name, str) or not 0 < len(name) <= 255:
-        raise InvalidInput(f"name is {name!r}, and must be a text of 1 to 255 characters.")
+        raise InvalidInput(f"name is {name!r}, and must be a string of 1 to 255 characters.")
     database = Database(url)
     try:
         seed, first = _agreed(database, name, dict(given), problem, keeps_seed, allow_change)

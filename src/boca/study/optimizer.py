@@ -87,7 +87,7 @@ class Optimizer:
         self.seed, self._first = opened.seed, opened.first
         return opened.storage
 
-    # What is there ------------------------------------------------------------------------------------------------
+    # What can be read ---------------------------------------------------------------------------------------------
 
     @property
     def history(self) -> History:

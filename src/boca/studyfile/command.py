@@ -101,7 +101,8 @@ class Command:
         name = piece[1]
         if piece[0] in ("{", "}"):
             raise InvalidInput(
-                f"command has a brace that is no part of a {{name}}; got {self.line!r}. Write {{{{ or }}}} for a brace."
+                f"command has a brace that is not part of a {{name}}; got {self.line!r}. "
+                "Write {{ or }} for a brace."
             )
         if name is not None and name not in self.names:
             allowed = ", ".join(f"{{{known}}}" for known in self.names)

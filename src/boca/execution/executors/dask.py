@@ -87,7 +87,7 @@ class Dask:
         self._client.run_on_scheduler(count, change)
 
     def _cancel(self, remote: Any) -> None:
-        """End a task whose result is not awaited any more, if that ends no other task.
+        """End a task whose result is no longer needed, if that ends no other task.
 
         The nanny kills the worker, and starts another when it notices.  The restart that Dask offers takes four seconds
         longer, and a local cluster gives up a worker that is away 15 s after its last death.

@@ -18,7 +18,7 @@ from boca.domain.space import Point
 from boca.execution.executors.base import CLOSED, Outcome, arguments, checked_timeout, closed, finished
 
 Cancel: TypeAlias = Callable[[], object]
-"""Whatever may end an evaluation whose result is not awaited any more."""
+"""Whatever may end an evaluation whose result is no longer needed."""
 
 
 class Backend(Protocol):

@@ -39,7 +39,7 @@ class End(enum.Enum):
 
     LATE = "the timeout has passed"
     DEAD = "the worker ended"
-    STOPPED = "its answer is not awaited any more"
+    STOPPED = "its answer is no longer needed"
 
 
 class Worker:

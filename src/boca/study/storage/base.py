@@ -1,4 +1,4 @@
-"""What every storage does, in the words of the optimiser.
+"""What every storage does, in the words of the optimizer.
 
 A storage keeps one study: its trials, the queue of points that the user asked for, and a number for every event.
 `claim` and `add` make a trial, `take_over` and `retry` hand one out once more, and `finish` ends it: each is an event.
@@ -76,7 +76,7 @@ class Storage(Protocol):
     def finish(self, trial: Trial) -> Trial:
         """Store the result of a running trial and return it with the number of the event.
 
-        Raise InvalidTrial if the trial is not running any more, or is running in another attempt.
+        Raise InvalidTrial if the trial no longer runs, or is running in another attempt.
         """
         ...
 

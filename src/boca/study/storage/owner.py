@@ -61,20 +61,20 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process began, in any unit; None where there is no such process or it is only a corpse.
+    """Return when a process began, in any unit; None if it does not exist or is a zombie.
 
-    Where it is there and does not show when it began, as those of others may be hidden, the answer is "".
+    The answer is "" for a process that exists without showing when it began: those of other users may be hidden.
     """
     if sys.platform == "linux":
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
-            return "" if _is_there(pid) else None
+            return "" if _exists(pid) else None
         return None if fields[0] in "ZX" else fields[19]
-    return _said("ps", "-o", "lstart=", "-p", str(pid)) or ("" if _is_there(pid) else None)
+    return _said("ps", "-o", "lstart=", "-p", str(pid)) or ("" if _exists(pid) else None)
 
 
-def _is_there(pid: int) -> bool:
+def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except PermissionError:  # it exists, and belongs to another user

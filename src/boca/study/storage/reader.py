@@ -172,7 +172,7 @@ class Reader:
         try:
             now = self._file.stat()
         except OSError:
-            raise StorageFailed(f"There is no file {str(self._file)!r} any more.") from None
+            raise StorageFailed(f"The file {str(self._file)!r} no longer exists.") from None
         return now.st_mtime_ns, now.st_size
 
     def _readable(self, version: int | None) -> int:

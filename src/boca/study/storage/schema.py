@@ -32,7 +32,7 @@ class Json(sa.types.TypeDecorator[Any]):
             return None if value is None else json.loads(value)
         except (ValueError, TypeError) as error:
             raise StorageFailed(
-                f"The database has {value!r:.40} in a place of JSON, so it is damaged. Restore it from a copy."
+                f"The database has {value!r:.40} where JSON belongs: it is damaged. Restore it from a copy."
             ) from error
 
 
