@@ -90,7 +90,7 @@ def test_a_space_that_cannot_be_meant_is_refused(space, message):
         ({"n_samples": (None, 100)}, "whole numbers of samples"),
         ({"n_samples": (100, 50)}, "low < high"),
         ({"max_features": boca.Choice(["sqrt", "log2"])}, "upper end is the target"),
-        ({"max_depth": (1, 5)}, "in the space or in the fidelity"),
+        ({"max_depth": (1, 5)}, r"max_depth.* in both"),
         ({"ccp_alpha": (0.0, 1.0)}, "above zero"),
         (["n_samples"], "mapping"),
     ],
