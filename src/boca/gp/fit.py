@@ -105,8 +105,8 @@ def log_likelihood(
     kappa0, h, diagonal = unpack(theta, kernel)
     triangle = Triangle.build(kernel, kappa0, h, X)
     signal = kappa0 * kernel.diagonal(h, X)
-    strengths = theta[len(theta) - len(shapes) :]
-    rising = sum((strength * shape for strength, shape in zip(strengths, shapes, strict=True)), start=np.zeros(n))
+    parts = Theta.split(kernel, theta)
+    rising = sum((strength * shape for strength, shape in zip(parts.noise, shapes, strict=True)), start=np.zeros(n))
     triangle.K[np.diag_indices(n)] = signal + diagonal + noise + rising
     factor, _ = linalg.factor(triangle.K, level=float(np.mean(signal)))
     m = gls_mean(factor, y) if mean is None else mean
@@ -124,7 +124,7 @@ def log_likelihood(
     gradient = Theta.split(kernel, np.zeros_like(theta))
     gradient.kappa0[:] = by_kappa0 + 0.5 * (float(on_diagonal @ signal) + JITTER * kappa0 * trace)
     gradient.scales[:] = by_h[: kernel.size]
-    gradient.eta2[:] = 0.5 * math.exp(Theta.split(kernel, theta).eta2[0]) * trace
+    gradient.eta2[:] = 0.5 * math.exp(parts.eta2[0]) * trace
     gradient.strengths[:] = by_h[kernel.size :]
     gradient.noise[:] = [0.5 * float(on_diagonal @ shape) for shape in shapes]
     return value, gradient.all

@@ -69,7 +69,8 @@ class FidelityTests:
         likelier, _ = gp_fit.log_posterior(likelihood, prior, theta)
         if not likelier - plainer > (0.0 if previous else RISE_NATS):
             return None
-        return theta[:-1], float(theta[-1])
+        strength = gp_fit.Theta.split(self.encoding.kernel, theta).noise
+        return theta[: -len(strength)], float(strength[0])
 
     def use(self, fit: Fit, previous: FidelityUse | None, *, guard: float) -> FidelityUse | None:
         """Return how the cheaper fidelities are used; None for the usual way.
