@@ -51,8 +51,9 @@ def _options(
 ) -> None:
     """Optimize something expensive, spending most of the budget on cheap approximations.
 
-    boca run study.toml runs the study that a file describes, and resumes it if it is run again. boca show, best and
-    export read what is stored, during a run and after it.
+    boca run study.toml runs the study that a file describes, or resumes it.
+
+    boca show, best and export read what is stored, also during a run.
     """
 
 
