@@ -18,7 +18,7 @@ _START_SHARE = 0.1  # of the budget, for the queries of the start: the paper's t
 _START_TARGETS_PER_COORDINATE = 1  # the start without a budget, in targets: per dimension, and one for the mean
 _MOST_RUNNING_WHILE_UNMEASURED = 32  # trials at once while no result says how many seconds one takes
 _LEAST_SECONDS_SHOWN = 0.1  # of evaluation, beside what is spent: less is a function that costs nothing
-_ROUNDING = 1e-9  # relative difference of sums of costs that is not worth a warning
+_EQUAL_AMOUNTS = 1e-9  # relative difference of sums of costs that counts as none
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Ledger:
     def _warnings_of_the_target(self) -> list[str]:
         if self.history.best(self.problem) is not None:
             return []
-        if self.target is not None and self.total < self.target * (1.0 - _ROUNDING):
+        if self.target is not None and self.total < self.target * (1.0 - _EQUAL_AMOUNTS):
             return [
                 f"The budget of {self.in_words(self.total)} does not cover one query at the target, which costs "
                 f"{self.in_words(self.target)}. The recommendation is not verified."
@@ -221,7 +221,7 @@ class Ledger:
         return []
 
     def _warnings_of_overshoot(self) -> list[str]:
-        if self.spent <= self.total * (1.0 + _ROUNDING):
+        if self.spent <= self.total * (1.0 + _EQUAL_AMOUNTS):
             return []
         return [
             f"The trials cost {self.in_words(self.spent - self.total)} more than the budget of "

@@ -20,7 +20,7 @@ from boca.study.storage import Snapshot
 from boca.study.storage.reader import Reader, StoredStudy
 from boca.study.storage.sql import Database
 
-_ROUNDING = 1e-12  # share of the budget that sums of costs may miss it by, as in `Budget.affords`
+_MISSED_SHARE = 1e-12  # share of the budget that sums of costs may miss it by, as in `Budget.affords`
 
 
 def retry(
@@ -60,7 +60,7 @@ def _print_what_is_affordable(study: StoredStudy, history: History, queued: Sequ
     ledger = Ledger(study.problem, history, spec.limit_of(study.spec))
     if not ledger.is_exact or not math.isfinite(ledger.total):
         return
-    left, affordable = ledger.left + _ROUNDING * ledger.total, 0
+    left, affordable = ledger.left + _MISSED_SHARE * ledger.total, 0
     for trial in queued:
         if trial.cost <= left:
             left, affordable = left - trial.cost, affordable + 1

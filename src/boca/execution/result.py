@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from boca.accounting.ledger import Ledger
 from boca.domain.errors import BocaError
@@ -31,6 +31,7 @@ class Result:
     warnings: tuple[str, ...]
     interrupted: bool = False
     """Whether Ctrl-C ended the run."""
+    _study: ClassVar[Optimizer | None] = None  # of an unpickled result; any other has its own
     optimizer: InitVar[Optimizer | None] = None  # no field: it is neither printed, compared nor pickled
 
     def __post_init__(self, optimizer: Optimizer | None) -> None:
@@ -39,8 +40,7 @@ class Result:
     @property
     def study(self) -> Optimizer | None:
         """The study itself, for plots and reports; None if the result was unpickled."""
-        study: Optimizer | None = vars(self).get("_study")
-        return study
+        return self._study
 
     def with_warnings(self, warnings: Sequence[str]) -> Result:
         """Return the same result with more warnings."""

@@ -27,9 +27,9 @@ SCREENING_BATCH = 64  # candidates whose values are computed together, in fallin
 LISTED_UP_TO = 1024  # points: no more than the candidates, so every point of such a space is one
 DIRECT_EVALUATIONS = 6000  # of one run of DIRECT
 DIRECT_COMBINATIONS = 64  # of choices, each of which takes a run of its own
-_ROUNDINGS = 64  # of one point to the lattice: in many dimensions there are 2^d
+_MOST_ROUNDINGS = 64  # of one point to the lattice: in many dimensions there are 2^d
 _LATTICE_STEPS = 32  # a guard against long walks
-_SWITCHED = 0.2  # of the choices of a perturbed point: most keep the options of the anchor
+_SWITCHED_SHARE = 0.2  # of the choices of a perturbed point: most keep the options of the anchor
 
 
 class Objective(Protocol):
@@ -158,7 +158,7 @@ def _perturbed(space: Space, anchors: FloatArray, rng: np.random.Generator) -> F
     moved = np.clip(base + width * rng.standard_normal(base.shape), 0.0, 1.0)
     choice = _is_choice(space)
     if choice.any():
-        switched = rng.random(base.shape) < _SWITCHED
+        switched = rng.random(base.shape) < _SWITCHED_SHARE
         moved = np.where(choice, np.where(switched, rng.random(base.shape), base), moved)
     return space.snap(moved)
 
@@ -174,7 +174,7 @@ def _to_lattice(objective: Objective, space: Space, U: FloatArray) -> FloatArray
     rounded: list[tuple[float, ...]] = []
     for u in U:
         sides = [parameter.around(u[j]) for j, parameter in enumerate(parameters)]
-        rounded.extend(itertools.islice(itertools.product(*sides), _ROUNDINGS))
+        rounded.extend(itertools.islice(itertools.product(*sides), _MOST_ROUNDINGS))
     snapped = _ranked(objective, space.snap(np.vstack([np.array(rounded), U])))[0][: len(U)]
     discrete = np.array([parameter.levels is not None for parameter in parameters])
     if not discrete.all():

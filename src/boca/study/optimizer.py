@@ -17,7 +17,7 @@ from boca.domain.budget import Budget, Limit
 from boca.domain.errors import InvalidInput, InvalidTrial
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
-from boca.domain.space import Point, finite_number
+from boca.domain.space import Point, finite_number, non_negative_number, positive_number
 from boca.domain.trial import History, Trial, occupied, point_key
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
@@ -190,7 +190,7 @@ class Optimizer:
                 f"{error} Nothing was changed. If there is no value, type opt.fail(trial, reason)."
             ) from None
         finished = self._finished(running, cost, seconds)
-        variance = None if noise is None else _not_negative(noise, "noise")
+        variance = None if noise is None else non_negative_number(noise, "noise")
         return self._finish(replace(finished.completed(result, noise=variance), output=output))
 
     def fail(
@@ -235,8 +235,8 @@ class Optimizer:
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
         result = finite_number(value, "value")
-        paid = None if cost is None else _positive(cost, "cost")
-        variance = None if noise is None else _not_negative(noise, "noise")
+        paid = None if cost is None else positive_number(cost, "cost")
+        variance = None if noise is None else non_negative_number(noise, "noise")
         history = self._history
         draft = Trial(
             number=len(history),
@@ -367,8 +367,8 @@ class Optimizer:
 
     def _finished(self, trial: Trial, cost: float | None, seconds: float | None) -> Trial:
         """Return the trial with what it took and what it is charged."""
-        paid = None if cost is None else _positive(cost, "cost")
-        took = None if seconds is None else _not_negative(seconds, "seconds")
+        paid = None if cost is None else positive_number(cost, "cost")
+        took = None if seconds is None else non_negative_number(seconds, "seconds")
         if took is None and paid is not None and not self.problem.has_declared_cost:
             took = paid  # without a declared cost, cost is seconds
         if took is None and trial.number in self._handed_out:
@@ -387,17 +387,3 @@ def _load_what_choosing_needs() -> None:
     import scipy.optimize
     import scipy.special
     import scipy.stats.qmc  # noqa: F401
-
-
-def _positive(value: float, what: str) -> float:
-    number = finite_number(value, what)
-    if number <= 0:
-        raise InvalidInput(f"{what} must be positive; got {value!r}.")
-    return number
-
-
-def _not_negative(value: float, what: str) -> float:
-    number = finite_number(value, what)
-    if number < 0:
-        raise InvalidInput(f"{what} must not be negative; got {value!r}.")
-    return number

@@ -16,7 +16,7 @@ from boca.domain.problem import Direction, Problem
 from boca.domain.space import Space, parameter_from_json
 from boca.strategies.registry import CLASSES, NAMES
 
-_COSTS = 16  # fidelities at which a cost function shows what it is
+_COSTS_COMPARED_AT = 16  # fidelities at which a cost function shows what it is
 
 CHANGEABLE = frozenset({"budget", "fields"})
 """The parts that may differ with `allow_change`: results remain valid with a larger budget and in a newer version."""
@@ -170,7 +170,7 @@ def _cost(problem: Problem) -> str:
     if not problem.has_declared_cost:
         return "measured"
     grid = problem.grid[0]
-    some = [grid[i] for i in np.unique(np.linspace(0, len(grid) - 1, _COSTS - 1).round().astype(int))]
+    some = [grid[i] for i in np.unique(np.linspace(0, len(grid) - 1, _COSTS_COMPARED_AT - 1).round().astype(int))]
     values = [f"{problem.cost(z):.12g}" for z in [*some, problem.target]]
     return hashlib.sha256(" ".join(values).encode()).hexdigest()
 

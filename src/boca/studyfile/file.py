@@ -29,7 +29,7 @@ from typing import Any, Literal, cast, get_args
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import CostFunction, Direction, Problem
-from boca.domain.space import Parameter, Point, Space, finite_number, parameter_from_json, whole_number
+from boca.domain.space import Parameter, Point, Space, finite_number, parameter_from_json, positive_number, whole_number
 from boca.strategies import Strategy
 from boca.strategies.base import check
 from boca.strategies.registry import STRATEGIES
@@ -136,7 +136,7 @@ def _study(document: Table, file: Path) -> StudyFile:
     seed = None if "seed" not in document else _whole(document["seed"], "seed", least=0, most=_LARGEST_SEED)
     workers = _whole(document.get("workers", 1), "workers", least=1)
     max_retries = _whole(document.get("max_retries", 2), "max_retries", least=0)
-    timeout = None if "timeout" not in document else _positive(document["timeout"], "timeout")
+    timeout = None if "timeout" not in document else positive_number(document["timeout"], "timeout")
     storage = _storage(document.get("storage"), folder, name)
     cost = _cost(document.get("cost"), fidelity, folder)
     problem = Problem(space, fidelity, cost=cost, target=target, direction=direction)
@@ -167,13 +167,6 @@ def _whole(value: object, what: str, *, least: int, most: float = math.inf) -> i
     if not least <= number <= most:
         limit = f"at least {least}" if number < least else f"at most {most}"
         raise InvalidInput(f"{what} must be {limit}; got {value!r}.")
-    return number
-
-
-def _positive(value: object, what: str) -> float:
-    number = finite_number(value, what)
-    if number <= 0:
-        raise InvalidInput(f"{what} must be positive; got {value!r}.")
     return number
 
 
@@ -272,7 +265,7 @@ def _budget(given: object) -> Limit:
     if len(table) != 1:
         raise InvalidInput(f"budget must have exactly one of {', '.join(_UNITS)}; got {table!r}.")
     ((unit, amount),) = table.items()
-    return Limit(_positive(amount, f"budget.{unit}"), unit)  # type: ignore[arg-type]
+    return Limit(positive_number(amount, f"budget.{unit}"), unit)  # type: ignore[arg-type]
 
 
 # Objective and storage ------------------------------------------------------------------------------------------------
