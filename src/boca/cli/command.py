@@ -18,6 +18,7 @@ from boca.bench.command import app as bench
 from boca.cli import look, manage
 from boca.cli.run import run
 from boca.domain.errors import BocaError, ObjectiveFailed
+from boca.execution.executors.remote import RemoteTraceback
 from boca.problems import data
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=arguments, prog_name="boca")
     except ObjectiveFailed as error:
+        if isinstance(error.__cause__, RemoteTraceback):
+            print(error.__cause__.traceback, file=sys.stderr)
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except BocaError as error:
