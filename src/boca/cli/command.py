@@ -17,6 +17,7 @@ import boca
 from boca.bench.command import app as bench
 from boca.cli import look, manage
 from boca.cli.run import run
+from boca.cli.show import show
 from boca.domain.errors import BocaError, ObjectiveFailed
 from boca.execution.executors.remote import RemoteTraceback
 from boca.problems import data
@@ -65,7 +66,7 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', 
     print(data.fetch(name))
 
 
-for _command in (run, look.show, look.best, look.export, look.dashboard, look.report, manage.retry, manage.delete):
+for _command in (run, show, look.best, look.export, look.dashboard, look.report, manage.retry, manage.delete):
     app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(_data, name="data")
