@@ -1,5 +1,23 @@
-"""The errors that this library raises on purpose, to be imported from here."""
+"""The errors and warnings that this library raises on purpose, to be imported from here."""
 
-from boca.domain.errors import BocaError, InvalidInput, InvalidTrial, ObjectiveFailed, RunStopped, StorageFailed
+from boca.domain.errors import (
+    BocaError,
+    Doubtful,
+    InvalidInput,
+    InvalidTrial,
+    ObjectiveFailed,
+    RunStopped,
+    StorageFailed,
+    UnknownArgument,
+)
 
-__all__ = ["BocaError", "InvalidInput", "InvalidTrial", "ObjectiveFailed", "RunStopped", "StorageFailed"]
+__all__ = [
+    "BocaError",
+    "Doubtful",
+    "InvalidInput",
+    "InvalidTrial",
+    "ObjectiveFailed",
+    "RunStopped",
+    "StorageFailed",
+    "UnknownArgument",
+]

@@ -188,7 +188,7 @@ def check_budget_is_kept(strategy: Strategy, case: Case) -> None:
             return
         if trial is None or len(optimizer.running) == 2:
             _tell(optimizer, optimizer.running[0], case)
-    raise AssertionError(_said(case, f"{_MOST_STEPS} steps did not spend a budget of {total} targets"))
+    raise AssertionError(_said(case, f"{_MOST_STEPS} steps did not spend a budget of {total} target evaluations"))
 
 
 def check_trials_out_differ(strategy: Strategy, case: Case) -> None:

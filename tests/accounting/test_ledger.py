@@ -118,7 +118,7 @@ def test_the_budget_of_a_strategy_is_in_cost_units_also_if_it_was_given_in_secon
 @pytest.mark.parametrize(
     ("problem", "limit", "words"),
     [
-        (DECLARED, targets(25), "2 of 25 targets (33.8 s of evaluation)"),
+        (DECLARED, targets(25), "2 of 25 target evaluations (33.8 s of evaluation)"),
         (DECLARED, Limit(5000.0, "cost"), "40 of 5,000 cost units (33.8 s of evaluation)"),
         (DECLARED, None, "40 cost units (33.8 s of evaluation)"),
         (DECLARED, seconds(600.0), "34.3 of 600 s"),
@@ -133,7 +133,7 @@ def test_what_is_spent_has_a_unit_and_is_a_share_of_the_budget(problem, limit, w
 
 
 def test_nothing_is_spent_before_the_first_result():
-    assert ledger(MEASURED, [], targets(25)).spent_in_words == "0 of 25 targets"
+    assert ledger(MEASURED, [], targets(25)).spent_in_words == "0 of 25 target evaluations"
     assert ledger(MEASURED, [], seconds(9.0)).spent_in_words == "0 of 9 s"
 
 

@@ -22,7 +22,7 @@ def test_a_study_runs_to_its_end_and_running_it_again_does_nothing(folder):
     assert re.search(
         r"^recommended: a = 0\.\d+, kind = round: expected .* ± .*; it was run at the target$", first.stdout, re.M
     )
-    assert "4 trials, spent 4 of 4 targets" in first.stdout
+    assert "4 trials, spent 4 of 4 target evaluations" in first.stdout
     assert first.stderr.count("trial ") == 4
     assert (folder / "bowl.db").exists()
     again = command("run", "study.toml")

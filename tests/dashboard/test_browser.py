@@ -131,7 +131,7 @@ def test_a_result_is_seen_without_a_reload_within_two_seconds(browser, server, u
     assert browser.value("window.stays") is True
     browser.wait("document.querySelectorAll('#progress .points path').length === 1", SOON)
     browser.wait("document.querySelector('#advice .big')")
-    assert browser.text("#budget .big").startswith("1 of 50 targets spent")
+    assert browser.text("#budget .big").startswith("1 of 50 target evaluations spent")
     assert browser.errors() == []
 
 

@@ -112,7 +112,7 @@ def test_a_name_may_not_be_in_both_spaces():
         Problem(Space(n=Float(0, 1), b=Float(0, 1), c=Int(1, 2)), Space(b=Float(0, 1), n=Int(1, 2)))
 
 
-@pytest.mark.parametrize("direction", ["max", "", None, 1, "Maximize"])
+@pytest.mark.parametrize("direction", ["up", "", None, 1, "Maximize", ["max"]])
 def test_the_direction_is_one_of_two(direction):
     with pytest.raises(InvalidInput, match="direction must be 'maximize' or 'minimize'"):
         Problem(X, direction=direction)
@@ -259,3 +259,14 @@ def test_a_choice_of_fidelity_is_in_the_grid_with_all_its_options():
 def test_without_fidelities_the_grid_is_the_target():
     problem = Problem(X)
     assert problem.grid[0] == [{}]
+
+
+def test_a_swapped_space_and_fidelity_are_named():
+    for swapped in ({"cost": nt_cost}, {"target": {"N": 15000}}):
+        with pytest.raises(InvalidInput) as refused:
+            Problem(NT, X, **swapped)
+        assert "'N' is a parameter of space" in str(refused.value)
+        assert "swapped" in str(refused.value)
+    with pytest.raises(InvalidInput) as refused:
+        Problem(X, NT, cost=lambda z: z["M"])
+    assert "swapped" not in str(refused.value)

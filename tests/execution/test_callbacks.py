@@ -25,7 +25,7 @@ def test_a_log_has_one_line_per_trial_with_its_value_its_point_and_the_share_of_
     assert len(lines) == len(result.history) == 3
     for number, (line, trial) in enumerate(zip(lines, result.history, strict=True)):
         assert line.startswith(f"trial {number}: 1.23457 at a = {trial.x['a']:.6g}, n = 10; ")
-        assert f"{number + 1} of 3 targets" in line
+        assert f"{number + 1} of 3 target evaluations" in line
 
 
 def test_a_failure_is_a_warning_with_its_reason(caplog):

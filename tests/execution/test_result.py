@@ -20,7 +20,7 @@ def test_a_result_shows_what_was_found_and_folds_its_trials():
     assert float(rows["best at the target"]) == pytest.approx(result.value, rel=1e-5)
     advised = result.recommendation
     assert expected(advised.mean, advised.std) in rows["recommended"]
-    assert rows["spent"] == "3 of 3 targets on 3 trials"
+    assert rows["spent"] == "3 of 3 target evaluations on 3 trials"
     assert "details" in page.tags
 
 

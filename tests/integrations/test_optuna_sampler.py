@@ -412,7 +412,7 @@ def test_a_range_that_changes_is_told() -> None:
     study = study_of(sampler(space={"a": boca.Float(0.0, 1.0)}))
     with (
         pytest.warns(SpaceChanged, match="'a' changed its range"),
-        pytest.warns(SpaceChanged, match="Trial 1 lacks one of the parameters"),
+        pytest.warns(SpaceChanged, match="Trial 1 lies outside the ranges"),
     ):
         study.optimize(wandering, n_trials=4)
     assert [math.floor(trial.params["a"]) for trial in study.trials] == [0, 1, 2, 3]
@@ -430,12 +430,118 @@ def test_an_objective_that_does_not_read_its_fidelity_is_told() -> None:
         study.optimize(lambda trial: trial.suggest_float("a", 0, 1), n_trials=3)
 
 
-def test_results_of_others_that_lack_a_fidelity_are_left_out_with_a_warning() -> None:
+def test_a_study_of_another_sampler_is_taken_over_at_the_target() -> None:
+    """Its trials lack the fidelity, and so do those of a sampler of ours that had none."""
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(lambda trial: trial.suggest_float("a", 0.0, 1.0), n_trials=3)
+
+    def old(trial: Any) -> float:
+        return (trial.suggest_float("a", 0.0, 1.0) - 0.3) ** 2
+
+    study.optimize(old, n_trials=5)
+    study.sampler = BocaSampler(seed=0)
+    study.optimize(old, n_trials=1)
     study.sampler = sampler()
-    with pytest.warns(SpaceChanged, match="Trial 0 lacks one of the parameters"):
-        study.optimize(lambda t: t.suggest_float("a", 0.0, 1.0) + t.suggest_int("epochs", 5, 50), n_trials=2)
+    study.optimize(lambda t: old(t) + 1.0 / t.suggest_int("epochs", 5, 50), n_trials=4)
+    seen: list[boca.History] = []
+
+    class Watching(boca.RandomSearch):
+        def suggest(self, problem: Any, history: Any, budget: Any, rng: Any) -> Any:
+            seen.append(history)
+            return super().suggest(problem, history, budget, rng)
+
+    study.sampler = sampler(strategy=Watching())
+    study.ask().suggest_float("a", 0.0, 1.0)
+    assert [trial.state for trial in seen[0]] == ["complete"] * 10
+    assert [trial.z["epochs"] for trial in seen[0]][:6] == [50] * 6
+    assert (
+        best_at_target(study).number
+        == min((t for t in study.trials[:10] if t.params.get("epochs", 50) == 50), key=lambda t: t.value).number
+    )
+
+
+def test_a_parameter_that_a_branch_does_not_read_leaves_its_trial_in_the_model() -> None:
+    seen: list[boca.History] = []
+
+    class Watching(boca.RandomSearch):
+        def suggest(self, problem: Any, history: Any, budget: Any, rng: Any) -> Any:
+            seen.append(history)
+            return super().suggest(problem, history, budget, rng)
+
+    def branching(trial: Any) -> float:
+        c = trial.suggest_float("c", 0.0, 1.0)
+        gamma = (
+            trial.suggest_float("gamma", 0.0, 1.0)
+            if trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf"
+            else 1
+        )
+        return c + gamma + 1.0 / trial.suggest_int("epochs", 5, 50)
+
+    space = {"c": (0.0, 1.0), "kernel": ["rbf", "poly"], "gamma": (0.0, 1.0)}
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(branching, n_trials=6)
+    study.sampler = sampler(strategy=Watching(), space=space)
+    study.optimize(branching, n_trials=6)
+    assert {len(trial.params) for trial in study.trials} == {3, 4}  # with and without gamma
+    assert [len(history) for history in seen] == [6, 7, 8, 9, 10, 11]
+    for trial, known in zip(study.trials, seen[-1], strict=False):
+        chosen = trial.user_attrs.get("boca:why", {}).get("claim", {}).get("params", {})
+        assert known.x["gamma"] == trial.params.get("gamma", chosen.get("gamma", 0.5))
+
+
+def test_a_fidelity_is_checked_before_the_first_evaluation() -> None:
+    evaluated = []
+
+    def wrong_range(trial: Any) -> float:
+        a, n = trial.suggest_float("a", 0.0, 1.0), trial.suggest_int("epochs", 1, 100)
+        evaluated.append(n)
+        return a
+
+    def wrong_name(trial: Any) -> float:
+        n = trial.suggest_int("epoch", 5, 50)
+        evaluated.append(n)
+        return trial.suggest_float("a", 0.0, 1.0)
+
+    with pytest.raises(InvalidInput, match=r"'epochs' from .*high=100.*high=50.*must agree"):
+        study_of(sampler()).optimize(wrong_range, n_trials=3)
+    with pytest.raises(InvalidInput, match=r"suggests 'epoch' .* fidelity 'epochs'"):
+        study_of(sampler()).optimize(wrong_name, n_trials=3)
+    assert evaluated == []
+    study = study_of(sampler())
+    with pytest.raises(InvalidInput, match="did not read the fidelity 'epochs'"):
+        study.optimize(lambda trial: trial.suggest_float("a", 0, 1), n_trials=3)
+    assert len(study.trials) == 1
+
+
+def test_a_fidelity_may_be_a_tuple() -> None:
+    one, other = study_of(sampler(fidelity={"epochs": (5, 50)})), study_of(sampler())
+    for study in (one, other):
+        study.optimize(objective, n_trials=3)
+    assert params_of(one) == params_of(other)
+
+
+def test_it_is_said_once_that_the_best_trial_is_a_cheap_one(caplog: pytest.LogCaptureFixture) -> None:
+    def flattering(trial: Any) -> float:
+        return trial.suggest_float("a", 0.0, 1.0) + trial.suggest_int("epochs", 5, 50)
+
+    study = study_of(sampler())
+    study.optimize(flattering, n_trials=12)
+    said = [text for text in caplog.messages if "study.best_trial" in text]
+    assert len(said) == 1
+    for words in ("best_at_target(study)", "{'epochs': 50}"):
+        assert words in said[0]
+    caplog.clear()
+    honest = study_of(sampler(fidelity={}, cost=None))
+    honest.optimize(lambda trial: trial.suggest_float("a", 0.0, 1.0), n_trials=3)
+    assert caplog.messages == []
+
+
+def test_random_trials_are_never_silent(caplog: pytest.LogCaptureFixture) -> None:
+    study = study_of(sampler(space={"a": (0.0, 1.0)}))
+    with pytest.warns(SpaceChanged):
+        study.optimize(lambda t: t.suggest_float("a", 2.0, 3.0) + t.suggest_int("epochs", 5, 50), n_trials=4)
+    said = [text for text in caplog.messages if "drawn at random" in text]
+    assert len(said) == 3  # for every trial but the first
+    assert "none of the 3 complete trials" in said[-1]
 
 
 def test_several_objectives_are_refused() -> None:
@@ -447,7 +553,8 @@ def test_several_objectives_are_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"fidelity": {"epochs": (5, 50)}}, "'epochs' must be boca.Float"),
+        ({"fidelity": {"epochs": 50}}, "'epochs' must be boca.Float"),
+        ({"fidelity": {"epochs": (0, 1)}}, r"boca.Int\(0, 1\)"),
         ({"fidelity": ["epochs"]}, "fidelity must map names"),
         ({"target": {"epoch": 50}}, "target may only name fidelities"),
         ({"target": {"epochs": 51}}, "must lie in"),

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
+from scipy.stats import randint
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier
@@ -37,23 +38,24 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import boca
 from boca.domain.errors import BocaError, InvalidInput
-from boca.integrations.sklearn import FitsFailed
+from boca.integrations.sklearn import FidelitySearchCV, FitsFailed
+from boca.plots.study import study
 from integrations.searches import DEPTH, TREE, XR, YR, Cheap, Fragile, X, Y, fragile, scores, search
 
 # scikit-learn's own checks ------------------------------------------------------------------------------------------
 
-# error_score="raise", as scikit-learn checks its own searches: they do not look at the data, their estimators do.
+# Like a search of scikit-learn, it does not look at the data; its estimators do, also with error_score=nan.
 CHECKED = {
     "fidelity": {"n_samples": (10, None)},
     "budget": boca.targets(1.99),
     "strategy": Cheap(then_target=True),  # two trials: there are hundreds of fits
     "cv": 2,
-    "error_score": "raise",
 }
 FAILING = {"check_supervised_y_2d": "the estimator takes a column for y; GridSearchCV fails this check just so"}
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # of type_of_target, given inf
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:Scoring failed:UserWarning")
 @parametrize_with_checks(
     [
         search(LogisticRegression(), {"C": boca.Float(0.1, 1.0, log=True)}, **CHECKED),
@@ -343,6 +345,67 @@ def test_refit_may_choose_among_the_trials_at_the_target():
     assert found.best_params_["max_depth"] == found.cv_results_["param_max_depth"][at_target].min()
     with pytest.raises(InvalidInput, match=r"complete trial at the target.*got 0"):
         search(refit=lambda results: 0).fit(X, Y)
+
+
+# Names of other searches --------------------------------------------------------------------------------------------
+
+
+def test_a_search_takes_the_names_of_a_random_search(fitted):
+    distributions = {"max_depth": randint(1, 12), "min_samples_leaf": (1, 30, "log")}
+    ours = search(space={"max_depth": (1, 11), "min_samples_leaf": boca.Int(1, 30, log=True)}).fit(X, Y)
+    theirs = FidelitySearchCV(
+        TREE, param_distributions=distributions, fidelity={"n_samples": (40, None)}, n_iter=3, cv=3, random_state=0
+    ).fit(X, Y)
+    assert essentials(theirs) == essentials(ours)
+    assert theirs.get_params()["n_iter"] == 3
+    assert theirs.result_.study.limit == boca.targets(3)
+
+
+@pytest.mark.parametrize(
+    ("both", "words"),
+    [
+        ({"n_iter": 3}, ["n_iter", "budget", "Pass budget alone"]),
+        ({"param_distributions": DEPTH}, ["param_distributions", "space", "Pass space alone"]),
+        ({"space": {"max_depth": (0, 1)}}, ["boca.Int(0, 1)", "(0.0, 1.0)"]),
+        ({"space": {"max_depth": (1, 9, "lin")}}, ["'log'", "'lin'"]),
+        ({"progress": "no"}, ["progress=False", "'no'"]),
+    ],
+)
+def test_what_has_two_meanings_is_refused(both, words):
+    with pytest.raises(InvalidInput) as refused:
+        search(**both).fit(X, Y)
+    assert [word for word in words if word not in str(refused.value)] == []
+
+
+def test_an_argument_of_another_tool_is_refused_with_ours():
+    with pytest.raises(TypeError, match=r"boca.FidelitySearchCV has no argument 'n_trials'.*boca.targets\(20\)"):
+        FidelitySearchCV(TREE, DEPTH, n_trials=20)
+
+
+def test_the_progress_is_shown_where_it_is_wanted(capsys):
+    search(progress=True, strategy=boca.RandomSearch()).fit(X, Y)
+    assert "3 trials, best " in capsys.readouterr().err
+    search(strategy=boca.RandomSearch()).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_fitted_search_can_be_plotted(fitted):
+    assert study(fitted).history is fitted.result_.history
+    assert study(fitted).best.value == fitted.best_score_
+    with pytest.raises(InvalidInput, match="Call its method fit first"):
+        study(search())
+
+
+def test_if_all_scores_are_nan_the_error_is_that_of_the_estimator():
+    broken = X.copy()
+    broken[0, 0] = np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="Input X contains infinity") as raised:
+            search(LogisticRegression(), {"C": (0.1, 1.0)}, strategy=boca.RandomSearch()).fit(broken, Y)
+        assert isinstance(raised.value.__context__, FitsFailed)
+        with pytest.raises(FitsFailed):
+            search(LogisticRegression(), {"C": (0.1, 1.0)}, strategy=boca.RandomSearch(), refit=False).fit(broken, Y)
 
 
 # Data of all kinds --------------------------------------------------------------------------------------------------

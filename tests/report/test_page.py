@@ -83,7 +83,7 @@ def test_the_text_has_the_numbers_of_the_study(hostile, parsed):
     assert f"(trial {opt.best.number})" in found
     assert f"expected {expected(advised.mean, advised.std)}" in found
     assert ("it was run at the target" in found) == advised.verified
-    assert f"{len(paid)} trials cost {opt.spent:.3g} of 5 targets." in found
+    assert f"{len(paid)} trials cost {opt.spent:.3g} of 5 target evaluations." in found
     assert f"{len(paid)} × 1 = {len(paid)} cost units, {len(paid) / opt.spent:.3g} times as much." in found
     assert "1 imported result was not charged." in found
     searched = parsed.sections["searched"]

@@ -76,7 +76,7 @@ def test_without_fidelities_nothing_is_said_of_them():
     )
     run(opt, 5, lambda t: t.x["a"])
     said = sentences.costs(study(opt))
-    assert said == "5 trials cost 5 of 5 targets."
+    assert said == "5 trials cost 5 of 5 target evaluations."
     assert sentences.warnings(study(opt)) == []
 
 
@@ -156,7 +156,9 @@ def test_a_budget_in_targets_is_shown_with_the_seconds_of_evaluation():
     opt = boca.Optimizer(problem, budget=boca.targets(3), strategy=boca.RandomSearch(), seed=0)
     for _ in range(2):
         opt.tell(opt.ask(), 1.0, seconds=1.25)
-    assert f"2 trials cost {opt.spent / 900:.3g} of 3 targets (2.5 s of evaluation)." in sentences.costs(study(opt))
+    assert f"2 trials cost {opt.spent / 900:.3g} of 3 target evaluations (2.5 s of evaluation)." in sentences.costs(
+        study(opt)
+    )
 
 
 @pytest.mark.parametrize(

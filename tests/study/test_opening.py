@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from boca import Float, Problem, RandomSearch, Space, targets
+from boca import Float, Optimizer, Problem, RandomSearch, Space, targets
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput
 from boca.study.opening import open_study
@@ -53,3 +53,24 @@ def test_permission_is_offered_only_where_it_helps(tmp_path):
 def test_a_name_is_a_short_text(tmp_path, name):
     with pytest.raises(InvalidInput, match="1 to 255 characters"):
         opened(tmp_path, name=name)
+
+
+def test_a_change_is_told_in_the_words_of_the_user(tmp_path):
+    opened(tmp_path)
+    with pytest.raises(InvalidInput, match="budget was 4 target evaluations and is 8 target evaluations"):
+        opened(tmp_path, limit=targets(8))
+
+
+def test_a_study_with_a_storage_and_no_name_says_which_name_it_has(tmp_path, caplog):
+    url = f"sqlite:///{tmp_path}/study.db"
+    settings = {"budget": targets(4), "strategy": RandomSearch(), "seed": 0}
+    with closing(Optimizer(PROBLEM, storage=url, **settings).storage):
+        (said,) = caplog.messages
+    assert "'study'" in said
+    assert "name=" in said
+    caplog.clear()
+    for more in ({}, {"storage": url, "name": "study"}):
+        opt = Optimizer(PROBLEM, **more, **settings)
+        assert opt.name == "study"
+        opt.storage.close()
+    assert caplog.messages == []

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import boca
 from boca import Boca, Choice, Float, Int, Problem, RandomSearch, Space, seconds, targets
+from boca.domain.budget import Limit
 from support.studies import MEASURED, PLAIN, PROBLEM, SPACE, Anywhere, f, optimizer, run
 
 # The budget -----------------------------------------------------------------------------------------------------------
@@ -36,7 +37,7 @@ def test_a_declared_cost_is_never_overshot(base, slope, power, amount, in_target
     )
     unit = problem.target_cost if in_targets else 1.0
     total = amount * unit
-    opt = optimizer(problem, targets(amount) if in_targets else amount, strategy=Anywhere(), seed=seed)
+    opt = optimizer(problem, targets(amount) if in_targets else Limit(amount, "cost"), strategy=Anywhere(), seed=seed)
     assert opt.budget.total == pytest.approx(total)
     rng = np.random.default_rng(seed)
     for _ in range(60):

@@ -121,7 +121,7 @@ def test_a_large_seed_is_kept_exactly(database):
         ({"direction": "minimize"}, r'direction was "maximize" and is "minimize"'),
         ({"cost": lambda z: z["n"] + z["m"]}, "cost has other values"),
         ({"cost": lambda z: 2.0 * price(z)}, "cost has other values"),
-        ({"cost": None}, 'cost was .*and is "measured"'),
+        ({"cost": None}, "cost was declared and is measured"),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
 )
@@ -271,7 +271,7 @@ def test_a_key_of_a_table_is_no_field_and_fields_have_no_order(database):
 
 def test_another_budget_needs_permission_and_may_only_be_wider(database):
     begun(database)
-    with pytest.raises(InvalidInput, match=r'budget was \{"amount": 10\.0\} and is \{"amount": 20\.0\}.*allow_change'):
+    with pytest.raises(InvalidInput, match=r"budget was 10 target evaluations and is 20 target .*allow_change"):
         begun(database, budget=targets(20))
     wider = begun(database, budget=targets(20), allow_change=True)
     assert wider.budget.total == 20 * problem().target_cost

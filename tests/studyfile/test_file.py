@@ -494,7 +494,7 @@ N = LONG["fidelity"]["N"]
         # single values
         ({"name": 3}, "name must be a string that is not empty; got 3."),
         ({"name": " "}, "name must be a string that is not empty; got ' '."),
-        ({"direction": "up"}, "direction must be one of ['maximize', 'minimize']; got 'up'."),
+        ({"direction": "up"}, "direction must be 'maximize' or 'minimize', 'max' or 'min'; got 'up'."),
         ({"seed": -1}, "seed must be at least 0; got -1."),
         ({"seed": 2**63}, "seed must be at most 9223372036854775807; got 9223372036854775808."),
         ({"seed": 0.5}, "seed must be an integer; got 0.5."),

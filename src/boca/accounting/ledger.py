@@ -172,17 +172,17 @@ class Ledger:
 
     def in_words(self, amount: float) -> str:
         """Return an amount in the unit of the budget, with its unit."""
-        unit = {"cost": "cost units", "seconds": "s", "targets": "targets"}[self.unit]
+        unit = {"cost": "cost units", "seconds": "s", "targets": "target evaluations"}[self.unit]
         return f"{readable(amount)} {unit}"
 
     @property
     def spent_in_words(self) -> str:
-        """What is spent, as a share of the budget: "23.8 of 25 targets (16.9 s of evaluation)"."""
+        """What is spent, as a share of the budget: "23.8 of 25 target evaluations (16.9 s of evaluation)"."""
         if self.limit is None:
             spent = self.in_words(self.spent)
         elif self.limit.unit == "targets":
             target = self.costs.target
-            spent = f"{readable(self.spent / target)} of {readable(self.total / target)} targets"
+            spent = f"{readable(self.spent / target)} of {readable(self.total / target)} target evaluations"
         else:
             spent = f"{readable(self.spent)} of {self.in_words(self.total)}"
         took = math.fsum(t.seconds or 0.0 for t in self.history.finished if not t.added)

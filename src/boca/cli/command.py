@@ -17,7 +17,9 @@ import boca
 from boca.bench.command import app as bench
 from boca.cli import look, manage
 from boca.cli.run import run
+from boca.cli.show import show
 from boca.domain.errors import BocaError, ObjectiveFailed
+from boca.execution.executors.remote import RemoteTraceback
 from boca.problems import data
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -30,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=arguments, prog_name="boca")
     except ObjectiveFailed as error:
+        if isinstance(error.__cause__, RemoteTraceback):
+            print(error.__cause__.traceback, file=sys.stderr)
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except BocaError as error:
@@ -63,7 +67,7 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', 
     print(data.fetch(name))
 
 
-for _command in (run, look.show, look.best, look.export, look.dashboard, look.report, manage.retry, manage.delete):
+for _command in (run, show, look.best, look.export, look.dashboard, look.report, manage.retry, manage.delete):
     app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(_data, name="data")

@@ -1,57 +1,27 @@
-"""Subcommands that read a storage and never change it: `show`, `best`, `export`, `dashboard`, `report`."""
+"""Subcommands that read a study and never change it, besides `show`: `best`, `export`, `dashboard`, `report`."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from boca.cli.arguments import Json, Name, Url
-from boca.domain.errors import InvalidInput, StorageFailed
-from boca.domain.trial import History, Trial
+from boca.domain.errors import InvalidInput
+from boca.domain.trial import Trial
 from boca.domain.words import point
 from boca.study import trial_io
-from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace
-
-_COLUMNS = ("name", "trials", "complete", "running", "failed", "best")  # of the table of studies
-_WIDTH_OF_A_PIPE = 1000  # characters; a pipe has no width, and a program that reads it needs unbroken lines
+from boca.study.storage.reader import Reader, StoredStudy, refuse_to_replace
 
 
 def read(url: str, name: str) -> StoredStudy:
     """Read one study of a storage."""
     with closing(Reader(url)) as reader:
         return reader.study(name)
-
-
-def show(
-    url: Url,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; all studies without it.")] = None,
-    trial: Annotated[int | None, typer.Option(metavar="K", help="One trial, with all that decided it.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Show the studies of a storage, the trials of a study, or one trial."""
-    if name is None:
-        if trial is not None:
-            raise InvalidInput(f"--trial needs the name of a study; got --trial {trial} without NAME.")
-        with closing(Reader(url)) as reader:
-            _show_studies([_summary(study) for study in reader.studies()], as_json)
-        return
-    history = read(url, name).history
-    if trial is None:
-        _show_trials(history, as_json)
-        return
-    if not 0 <= trial < len(history):
-        raise InvalidInput(
-            f"--trial must be one of the {len(history)} trials of {name!r}, which are numbered from 0; got {trial}."
-        )
-    print(json.dumps(_everything(history[trial]), indent=None if as_json else 2, ensure_ascii=False))
 
 
 def best(url: Url, name: Name, as_json: Json = False) -> None:
@@ -65,7 +35,7 @@ def best(url: Url, name: Name, as_json: Json = False) -> None:
             print("There is no complete trial at the target yet.", file=sys.stderr)
         raise typer.Exit(1)
     if as_json:
-        print(json.dumps(_everything(found), ensure_ascii=False))
+        print(json.dumps(everything(found), ensure_ascii=False))
     else:
         print(f"{found.value!r} at {point(found.x)} (trial {found.number})")
 
@@ -126,58 +96,6 @@ def report(
     print(reports.write(reports.load(url, name), out, optimum=optimum))
 
 
-# Tables -----------------------------------------------------------------------------------------------------------
-
-
-def _summary(study: StoredStudy | Damaged) -> dict[str, Any]:
-    """Return a study as a row of the table; a damaged one has its name, and what is damaged."""
-    if isinstance(study, Damaged):
-        return {"name": study.name, **dict.fromkeys(_COLUMNS[1:]), "broken": str(study)}
-    found = study.history.best(study.problem)
-    counts = {state: sum(t.state == state for t in study.history) for state in ("complete", "running", "failed")}
-    best = None if found is None else found.value
-    return {"name": study.name, "trials": len(study.history), **counts, "best": best, "broken": None}
-
-
-def _show_studies(summaries: Sequence[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(summaries, ensure_ascii=False))
-    else:
-        _print_table(_COLUMNS, [[summary[column] for column in _COLUMNS] for summary in summaries])
-    broken = [summary["broken"] for summary in summaries if summary["broken"]]
-    for words in broken:
-        print(f"error: {words}", file=sys.stderr)
-    if broken:
-        raise typer.Exit(2)
-
-
-def _everything(trial: Trial) -> dict[str, Any]:
+def everything(trial: Trial) -> dict[str, Any]:
     """Return what is stored of a trial, with z and the value that its observations give it."""
     return trial.to_json() | {"z": trial.z, "value": trial.value, "noise": trial.noise}
-
-
-def _show_trials(history: History, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps([_everything(trial) for trial in history], ensure_ascii=False))
-        return
-    heads = ["number", "state", "value", "cost", "x", "z", "why"]
-    rows = [[t.number, t.state, t.value, t.cost, point(t.x), point(t.z), _reason(t)] for t in history]
-    _print_table(heads, rows)
-
-
-def _reason(trial: Trial) -> str | None:
-    """Return why a trial failed, or why it was chosen, or that its stored reasons are damaged."""
-    try:
-        return trial.reason or trial.why.get("reason")
-    except StorageFailed as error:
-        return str(error)
-
-
-def _print_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    table = Table(*heads)
-    for row in rows:
-        table.add_row(
-            *("" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row)
-        )
-    width = None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE
-    Console(markup=False, highlight=False, width=width).print(table)

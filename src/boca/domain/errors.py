@@ -3,6 +3,8 @@
 A message has three parts: what is wrong with the value seen, what is allowed, what to type.
 """
 
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +15,10 @@ class BocaError(Exception):
 
 class InvalidInput(BocaError, ValueError):
     """A space, point, value, cost or setting that is not allowed."""
+
+
+class UnknownArgument(BocaError, TypeError):
+    """An argument that a function does not have."""
 
 
 class InvalidTrial(BocaError, ValueError):
@@ -36,6 +42,18 @@ class RunStopped(BocaError, RuntimeError):
 
 class ObjectiveFailed(RunStopped):
     """A run in which every trial failed or, with on_error="raise", one did."""
+
+
+class Doubtful(UserWarning):
+    """Input that is allowed, and that many users do not mean."""
+
+
+def doubt(words: str) -> None:
+    """Warn of input that is probably not what the user meant, at the line of the user's code that has it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "boca":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(words, Doubtful, stacklevel=level)
 
 
 def instance_of(value: object, kind: type, what: str) -> None:

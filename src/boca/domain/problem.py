@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from boca.domain import shorthand
 from boca.domain.errors import InvalidInput
+from boca.domain.other_tools import names_ours
 from boca.domain.space import FloatArray, Point, Space, finite_number
 
-Direction: TypeAlias = Literal["maximize", "minimize"]
+Direction: TypeAlias = shorthand.Direction
 CostFunction: TypeAlias = Callable[[Mapping[str, Any]], float]
 
 # Points per axis of the grid of fidelities, by the number of fidelities: at most 1,296 points in all.
@@ -33,9 +35,10 @@ class Problem:
         fidelity: the fidelities; None if there are none.
         cost: a positive function of z in any unit; None to measure it in seconds and learn it.
         target: the fidelity at which f is to be optimal; a name that is left out takes its upper bound.
-        direction: "maximize" or "minimize".
+        direction: "maximize" or "minimize", or "max" or "min".
     """
 
+    @names_ours
     def __init__(
         self,
         space: Space,
@@ -43,7 +46,7 @@ class Problem:
         *,
         cost: CostFunction | None = None,
         target: Mapping[str, Any] | None = None,
-        direction: Direction = "maximize",
+        direction: str = "maximize",
     ) -> None:
         if not isinstance(space, Space) or not len(space):
             raise InvalidInput(f"space must be a boca.Space with at least one parameter; got {space!r}.")
@@ -51,8 +54,6 @@ class Problem:
             raise InvalidInput(f"fidelity must be a boca.Space or None; got {fidelity!r}.")
         if cost is not None and not callable(cost):
             raise InvalidInput(f"cost must be a function of z, or None to have it measured; got {cost!r}.")
-        if direction not in ("maximize", "minimize"):
-            raise InvalidInput(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
         fidelity = fidelity or Space()
         shared = sorted(set(space) & set(fidelity))
         if shared:
@@ -61,8 +62,8 @@ class Problem:
             )
         self.space = space
         self.fidelity = fidelity
-        self.direction: Direction = direction
-        self._target = _target(fidelity, {} if target is None else target)
+        self.direction: Direction = shorthand.direction(direction)
+        self._target = _target(space, fidelity, {} if target is None else target)
         self._cost = cost
         if cost is not None:  # refuse a wrong cost now, not in the middle of a study
             _ = self.target_cost, self.grid_costs
@@ -90,8 +91,10 @@ class Problem:
         try:
             cost = self._cost(dict(z))
         except Exception as error:
+            read = error.args if isinstance(error, KeyError) else ()
             raise InvalidInput(
                 f"cost(z) must return a positive number for every fidelity; at z={dict(z)!r} it raised {error!r}."
+                f"{_swapped(read, self.space)}"
             ) from error
         try:
             number = finite_number(cost, "cost")
@@ -153,12 +156,22 @@ class Problem:
         return self.cost(self.target)
 
 
-def _target(fidelity: Space, given: Mapping[str, Any]) -> Point:
+def _swapped(names: Iterable[object], space: Space) -> str:
+    """Return a hint if names that belong to a fidelity are parameters of the space; else nothing."""
+    found = [name for name in names if name in space]
+    if not found:
+        return ""
+    return f" {found[0]!r} is a parameter of space: were space and fidelity swapped? The space comes first."
+
+
+def _target(space: Space, fidelity: Space, given: Mapping[str, Any]) -> Point:
     if not isinstance(given, Mapping):
         raise InvalidInput(f"target must map names of fidelities to values; got {given!r}.")
     unknown = [name for name in given if name not in fidelity]
     if unknown:
-        raise InvalidInput(f"target may only name fidelities {list(fidelity)}; got {unknown}.")
+        raise InvalidInput(
+            f"target may only name fidelities {list(fidelity)}; got {unknown}.{_swapped(unknown, space)}"
+        )
     full: Point = {}
     for name, parameter in fidelity.items():
         if name in given:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from boca.domain import shorthand
 from boca.domain.errors import InvalidInput, flags
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -331,6 +332,17 @@ def parameter_from_json(described: Mapping[str, Any]) -> Parameter:
     return kind(described["low"], described["high"], log=described["log"])
 
 
+def _parameter(typed: object, name: str) -> Parameter:
+    """Return the parameter that the user typed, as a parameter or as a short form of one."""
+    if isinstance(typed, Parameter):
+        return typed
+    described = shorthand.described(typed, name)
+    try:
+        return parameter_from_json(described)
+    except InvalidInput as error:
+        raise InvalidInput(f"Parameter {name!r}: {error}") from error
+
+
 def _scale(values: FloatArray, low: float, high: float, log: bool) -> FloatArray:
     if log:
         values, low, high = np.log(values), math.log(low), math.log(high)
@@ -344,9 +356,13 @@ def _unscale(u: Any, low: float, high: float, log: bool) -> Any:
 
 
 class Space(Mapping[str, Parameter]):
-    """A read-only mapping from name to parameter; its order is the order of the coordinates."""
+    """A read-only mapping from name to parameter; its order is the order of the coordinates.
 
-    def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **named: Parameter) -> None:
+    A tuple of two integers stands for an `Int`, one with a float for a `Float`; a third entry "log" sets the scale.  A
+    list stands for a `Choice`.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InvalidInput(f"Space takes a mapping from name to parameter, or keywords; got {parameters!r}.")
         twice = [name for name in named if name in (parameters or {})]
@@ -356,16 +372,12 @@ class Space(Mapping[str, Parameter]):
                 "To replace a parameter, give Space({**parameters, name: parameter})."
             )
         given = {**(parameters or {}), **named}
-        for name, parameter in given.items():
+        for name in given:
             if not isinstance(name, str) or not name:
                 raise InvalidInput(f"A parameter's name must be a non-empty string; got {name!r}.")
-            if not isinstance(parameter, Float | Int | Choice):
-                raise InvalidInput(
-                    f"Parameter {name!r} must be boca.Float, boca.Int or boca.Choice; got {parameter!r}."
-                )
-        self._parameters = given
-        self.is_continuous = all(isinstance(parameter, Float) for parameter in given.values())
-        self.has_choices = any(isinstance(parameter, Choice) for parameter in given.values())
+        self._parameters = {name: _parameter(typed, name) for name, typed in given.items()}
+        self.is_continuous = all(isinstance(parameter, Float) for parameter in self.values())
+        self.has_choices = any(isinstance(parameter, Choice) for parameter in self.values())
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]

@@ -10,13 +10,15 @@ from __future__ import annotations
 import logging
 import math
 import sys
+import time
 
 from boca.accounting.ledger import Ledger
 from boca.domain.trial import Trial
 from boca.domain.words import point
 from boca.study.optimizer import Optimizer
 
-_BAR_WIDTH = 30  # characters; leaves room for the words beside it in a terminal of 80 columns
+_BAR_WIDTH = 20  # characters; leaves room for the words beside it in a terminal of 80 columns
+_LEAST_SECONDS_BETWEEN = 0.05  # two drawings of the bar: a quick objective must not spend its time on them
 
 
 class Progress:
@@ -35,21 +37,29 @@ class Progress:
             auto_refresh=False,
         )
         self._task = self._progress.add_task("", total=1.0)
+        self._drawn = -math.inf
 
     def __call__(self, optimizer: Optimizer, trial: Trial) -> None:
         self._progress.start()
-        budget, history = optimizer.budget, optimizer.history
-        share = budget.spent / budget.total if math.isfinite(budget.total) else 0.0
-        best = optimizer.best
-        found = "no result at the target yet" if best is None else f"best {best.value:.6g} (trial {best.number})"
-        failed = sum(t.state == "failed" for t in history)
-        count = f"{len(history)} trial{'' if len(history) == 1 else 's'}"
-        words = f"{count}{f', {failed} failed' if failed else ''}, {found}"
-        self._progress.update(self._task, completed=min(share, 1.0), description=words)
-        self._progress.refresh()
+        share, words = state_of(optimizer)
+        self._progress.update(self._task, completed=share, description=words)
+        if time.monotonic() - self._drawn >= _LEAST_SECONDS_BETWEEN:
+            self._progress.refresh()
+            self._drawn = time.monotonic()
 
     def close(self) -> None:
-        self._progress.stop()
+        self._progress.stop()  # which draws the last state
+
+
+def state_of(optimizer: Optimizer) -> tuple[float, str]:
+    """Return how far a study is: the share of the budget that is spent, and in words the trials and the best."""
+    history = optimizer.storage.read().history
+    budget, best = optimizer.budget, history.best(optimizer.problem)
+    share = budget.spent / budget.total if math.isfinite(budget.total) else 0.0
+    found = "no result at the target yet" if best is None else f"best {best.value:.6g} (trial {best.number})"
+    failed = sum(t.state == "failed" for t in history)
+    count = f"{len(history)} trial{'' if len(history) == 1 else 's'}"
+    return min(share, 1.0), f"{count}{f', {failed} failed' if failed else ''}, {found}"
 
 
 class Log:

@@ -22,6 +22,7 @@ from boca.domain.errors import InvalidTrial, StorageFailed
 from boca.domain.trial import Trial
 from boca.execution.executors import Engine, Outcome
 from boca.execution.executors.base import checked_timeout
+from boca.execution.executors.remote import raised
 from boca.study.optimizer import Optimizer
 from boca.study.storage import Lease
 
@@ -148,7 +149,7 @@ class Driver:
             del self._running[future]
             finished = self._store(trial, future.result())
             if finished is not None:
-                stored.append((finished, future.result().exception))
+                stored.append((finished, raised(future.result())))
         for finished, exception in stored:
             if self._after(finished, exception):
                 self._is_stopping = True

@@ -29,7 +29,7 @@ class StudyOptions:
     strategy: Strategy | None = None
     seed: int | None = None
     storage: str | None = None
-    name: str = "study"
+    name: str | None = None
     allow_change: bool = False
 
     def open(self, problem: Problem) -> Optimizer:
@@ -55,6 +55,7 @@ class RunOptions:
     on_error: OnError = "fail"
     stop: Callable[[History], bool] | None = None
     callbacks: Callback | Sequence[Callback] = ()
+    progress: bool | None = None
 
     def __post_init__(self) -> None:
         one_of(self.on_error, get_args(OnError), "on_error")

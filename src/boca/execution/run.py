@@ -9,12 +9,14 @@ from typing import Any
 
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, RunStopped
+from boca.domain.other_tools import names_ours
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Space
 from boca.domain.trial import History
 from boca.execution.driver import Driver, Timeout
 from boca.execution.executors import engine
 from boca.execution.options import Callback, OnError, RunOptions, StudyOptions
+from boca.execution.progress import with_progress
 from boca.execution.result import Result, result_of
 from boca.execution.watchdog import Watchdog
 from boca.strategies import Strategy
@@ -23,6 +25,7 @@ from boca.study.optimizer import Optimizer
 log = logging.getLogger("boca")
 
 
+@names_ours
 def maximize(
     objective: Callable[..., float],
     space: Space,
@@ -35,13 +38,14 @@ def maximize(
     seed: int | None = None,
     stop: Callable[[History], bool] | None = None,
     storage: str | None = None,
-    name: str = "study",
+    name: str | None = None,
     allow_change: bool = False,
     executor: object = None,
     timeout: Timeout | None = None,
     max_retries: int = 2,
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
+    progress: bool | None = None,
 ) -> Result:
     """Maximize objective(x, z) at z = target within a budget; without fidelities, objective(x).
 
@@ -61,7 +65,7 @@ def maximize(
         stop: A function of the history, called after every trial; the run ends if it returns true.  If a resumed study
             has results, it is called before the first trial too.
         storage: The URL of a database, such as `sqlite:///study.db`; None keeps the study in memory.
-        name: The name of the study in the storage; if it exists there, the run resumes it.
+        name: The name of the study in the storage, "study" if none is given; if it exists there, the run resumes it.
         allow_change: Whether a resumed study may have a larger budget, or new strategy fields of this version.
         executor: Where trials are evaluated: None for this process, a number of worker processes, an executor of
             `concurrent.futures`, a Dask client, or the module `ray`.
@@ -70,17 +74,25 @@ def maximize(
         on_error: Whether a failed trial lets the run continue ("fail"), or ends it with `ObjectiveFailed` ("raise").
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them; see
             `boca.callbacks`.
+        progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
     """
     problem = Problem(space, fidelity, cost=cost, target=target, direction="maximize")
     study = StudyOptions(
         budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )
     options = RunOptions(
-        executor=executor, timeout=timeout, max_retries=max_retries, on_error=on_error, stop=stop, callbacks=callbacks
+        executor=executor,
+        timeout=timeout,
+        max_retries=max_retries,
+        on_error=on_error,
+        stop=stop,
+        callbacks=callbacks,
+        progress=progress,
     )
     return drive(objective, problem, study, options)
 
 
+@names_ours
 def minimize(
     objective: Callable[..., float],
     space: Space,
@@ -93,13 +105,14 @@ def minimize(
     seed: int | None = None,
     stop: Callable[[History], bool] | None = None,
     storage: str | None = None,
-    name: str = "study",
+    name: str | None = None,
     allow_change: bool = False,
     executor: object = None,
     timeout: Timeout | None = None,
     max_retries: int = 2,
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
+    progress: bool | None = None,
 ) -> Result:
     """Minimize objective(x, z) at z = target within a budget; without fidelities, objective(x).
 
@@ -123,13 +136,20 @@ def minimize(
         max_retries: How often an evaluation is tried again after its process died.
         on_error: Whether a failed trial lets the run continue ("fail"), or ends it ("raise").
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them.
+        progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
     """
     problem = Problem(space, fidelity, cost=cost, target=target, direction="minimize")
     study = StudyOptions(
         budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )
     options = RunOptions(
-        executor=executor, timeout=timeout, max_retries=max_retries, on_error=on_error, stop=stop, callbacks=callbacks
+        executor=executor,
+        timeout=timeout,
+        max_retries=max_retries,
+        on_error=on_error,
+        stop=stop,
+        callbacks=callbacks,
+        progress=progress,
     )
     return drive(objective, problem, study, options)
 
@@ -149,7 +169,7 @@ def drive(
     except BaseException:
         workers.close(now=True)
         raise
-    callbacks = options.callback_list
+    callbacks = with_progress(options.callback_list, options.progress)
     raises = options.on_error == "raise"
     watchdog = Watchdog(optimizer, callbacks, options.stop, raises=raises, result=lambda: result_of(optimizer))
     with closing(optimizer.storage):

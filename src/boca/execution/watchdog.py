@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from boca.domain.errors import ObjectiveFailed
 from boca.domain.trial import History, Trial
 from boca.domain.words import point
+from boca.execution.executors.remote import is_mistake
 from boca.execution.options import Callback
 from boca.study.optimizer import Optimizer
 
@@ -50,6 +51,8 @@ class Watchdog:
             callback(self._optimizer, trial)
         if self._raises and trial.state == "failed":
             raise ObjectiveFailed(f"Trial {trial.number} failed {_where_and_why(trial)}", self._result()) from error
+        if is_mistake(error) and not self._optimizer.storage.read().history.complete:
+            raise ObjectiveFailed(_mistake(trial), self._result()) from error
         self.raise_if_all_failed(at_least=GIVE_UP_AFTER_FAILURES)
         return self._stop is not None and bool(self._stop(self._optimizer.history))
 
@@ -76,6 +79,15 @@ def all_failed(history: History, *, at_least: int) -> tuple[Trial, ...]:
     """
     finished = history.finished
     return finished if len(finished) >= at_least and not history.complete else ()
+
+
+def _mistake(trial: Trial) -> str:
+    """Return what to do about a mistake in the objective, with the names that it may read."""
+    reads = f"x has the names {list(trial.x)}" + (f", z has {list(trial.z)}" if trial.z else "")
+    return (
+        f"Trial {trial.number} failed {_where_and_why(trial)}\nThis is a mistake in the objective, where {reads}. "
+        "No trial is complete, so the run stopped here. Correct the objective and run it again."
+    )
 
 
 def _where_and_why(trial: Trial) -> str:

@@ -5,6 +5,7 @@ A parameter with a step is an `Int` here, the number of its steps; any other par
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
@@ -60,7 +61,7 @@ class Dimension:
     first: int = 0
 
     @classmethod
-    def of(cls, given: Parameter | BaseDistribution, name: str) -> Dimension:
+    def of(cls, given: object, name: str) -> Dimension:
         if isinstance(given, Parameter):
             return cls(distribution_of(given), given)
         if isinstance(given, CategoricalDistribution):
@@ -70,9 +71,12 @@ class Dimension:
                 return cls._stepped(given, given.step)
             kind: Callable[..., Parameter] = Float if isinstance(given, FloatDistribution) else Int
             return cls(given, kind(given.low, given.high, log=given.log))
+        if isinstance(given, tuple | list):
+            parameter = Space({name: given})[name]
+            return cls(distribution_of(parameter), parameter)
         raise InvalidInput(
-            f"The parameter {name!r} must be boca.Float, boca.Int, boca.Choice or a distribution of Optuna; "
-            f"got {given!r}."
+            f"The parameter {name!r} must be boca.Float, boca.Int, boca.Choice, a tuple such as (5, 50), or a "
+            f"distribution of Optuna; got {given!r}."
         )
 
     @classmethod
@@ -102,7 +106,7 @@ class Dimension:
         return self.decode(self.parameter.from_unit(float(self.parameter.snap(rng.random(1))[0])))
 
 
-def axes_of(given: Mapping[str, Parameter | BaseDistribution], what: str) -> dict[str, Dimension]:
+def axes_of(given: Mapping[str, Any], what: str) -> dict[str, Dimension]:
     if not isinstance(given, Mapping):
         raise InvalidInput(
             f"{what} must map names to parameters, such as {{'epochs': boca.Int(5, 50)}}; got {given!r}."
@@ -123,6 +127,21 @@ def refuse_other_range(name: str, suggested: BaseDistribution, axis: Dimension) 
         raise InvalidInput(
             f"The objective suggests the fidelity {name!r} from {suggested!r}, and the sampler was given "
             f"{axis.distribution!r}. They must agree: change one of them."
+        )
+
+
+def refuse_misspelled(
+    name: str, suggested: BaseDistribution, fidelities: Mapping[str, Dimension], trial: FrozenTrial
+) -> None:
+    """Refuse a parameter that has the range of a fidelity and nearly its name, while that one was not suggested."""
+    alike = [
+        other for other, axis in fidelities.items() if axis.distribution == suggested and other not in trial.params
+    ]
+    meant = difflib.get_close_matches(name, alike, n=1)
+    if meant:
+        raise InvalidInput(
+            f"The objective suggests {name!r} from {suggested!r}, and the sampler has a fidelity {meant[0]!r} "
+            "with that range. They must have one name: change one of them."
         )
 
 
@@ -204,9 +223,9 @@ class Bridge:
         claim = stored.pop("claim", {})
         fixed: Point = trial.system_attrs.get("fixed_params", {})
         if trial.state.is_finished():
-            if claim and trial.state == TrialState.COMPLETE:
-                self._refuse_unread_fidelities(trial)
-            params = trial.params
+            if trial.state == TrialState.COMPLETE:
+                self.refuse_unread_fidelities(trial)
+            params = self._completed(trial, claim.get("params", {}))
         else:  # running: what was chosen or queued, until the objective has read it
             params = (self.filled(fixed) if fixed else {}) | claim.get("params", {}) | trial.params
         point = self.point(params) if self.x else None
@@ -233,8 +252,21 @@ class Bridge:
         )
         return known if value is None else known.completed(value)
 
-    def _refuse_unread_fidelities(self, trial: FrozenTrial) -> None:
+    def _completed(self, trial: FrozenTrial, chosen: Mapping[str, Any]) -> Point:
+        """Return the parameters of a finished trial, with a value for those that its objective did not read.
+
+        A fidelity is that of the target: the trial is older than the fidelity.  A parameter is what the sampler chose
+        for it, or else the middle of its range: its branch of the objective has no use for it.
+        """
+        middle = {name: axis.decode(axis.parameter.from_unit(0.5)) for name, axis in self.x.items()}
+        return {**self.target, **middle, **chosen, **trial.params}
+
+    def refuse_unread_fidelities(self, trial: FrozenTrial) -> None:
+        """Refuse a trial for which the sampler chose a fidelity that the objective did not read, or read elsewhere."""
+        chosen = claim_of(trial).get("params", {})
         for name, axis in self.z.items():
+            if name not in chosen:
+                continue
             if name not in trial.distributions:
                 raise InvalidInput(
                     f"The objective did not read the fidelity {name!r}: trial {trial.number} suggested only "

@@ -34,8 +34,8 @@ from boca.study.optimizer import Optimizer
 def best_at_target(study: optuna.Study, target: Mapping[str, Any] | None = None) -> FrozenTrial | None:
     """Return the best complete trial at the target fidelity, the earliest of equals; None before there is one.
 
-    `study.best_trial` compares values at all fidelities, which means nothing.  `target` is that of the study's
-    sampler; pass it if the study was loaded without that sampler.
+    `study.best_trial` compares values at all fidelities, which means nothing.  A trial without a fidelity counts as one
+    at the target.  `target` is that of the study's sampler; pass it if the study was loaded without that sampler.
     """
     better = sign(direction(study))
     complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
@@ -53,9 +53,7 @@ def best_at_target(study: optuna.Study, target: Mapping[str, Any] | None = None)
         unknown = [name for name in target if name not in known]
         if unknown:
             raise InvalidInput(f"target may only name parameters of the trials, {sorted(known)}; got {unknown}.")
-    at_target = [
-        t for t in complete if all(name in t.params and t.params[name] == value for name, value in target.items())
-    ]
+    at_target = [t for t in complete if all(t.params.get(name, value) == value for name, value in target.items())]
     return max(at_target, key=lambda t: better * t.values[0], default=None)
 
 

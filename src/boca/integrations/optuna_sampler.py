@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import warnings
@@ -22,7 +23,7 @@ from boca.accounting.ledger import Ledger
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import CostFunction, Direction
 from boca.domain.space import Parameter, Point
-from boca.domain.trial import History, Trial
+from boca.domain.trial import History, Trial, sign
 from boca.integrations.optuna_bridge import (
     COST,
     REASON,
@@ -32,12 +33,18 @@ from boca.integrations.optuna_bridge import (
     axes_of,
     claim_of,
     direction,
+    refuse_misspelled,
     refuse_other_range,
     seconds_between,
 )
 from boca.strategies import Boca, Strategy
 
 _MAX_CHOICES = 8  # for one trial, while other workers make the same; then the last one stands
+
+
+_CHEAP_BEST = "boca: a cheap best"  # among the parameters that were warned of
+
+log = logging.getLogger("boca")
 
 
 class SpaceChanged(UserWarning):
@@ -51,8 +58,12 @@ class BocaSampler(BaseSampler):
     `trial.suggest_int("epochs", 5, 50)`.  There is no budget: a study ends when Optuna ends it, and nothing is kept
     for a last query.  Running trials are pending; pruned and failed ones count as the worst value so far.
 
+    It takes over a study of another sampler: trials without a fidelity count as trials at the target.  With `space`, a
+    parameter that a trial has no use for counts with the value that was chosen for it.
+
     Args:
-        fidelity: Maps names to `boca.Float`, `boca.Int`, `boca.Choice` or distributions of Optuna.
+        fidelity: Maps names to `boca.Float`, `boca.Int`, `boca.Choice`, tuples such as `(5, 50)` or distributions of
+            Optuna.
         target: The fidelity that counts; a name left out takes its upper bound.
         cost: A function of the fidelities; None if it is measured in seconds and learned.
         space: Like `fidelity`, for the parameters; None for those that all complete trials share, which are drawn at
@@ -63,11 +74,11 @@ class BocaSampler(BaseSampler):
 
     def __init__(
         self,
-        fidelity: Mapping[str, Parameter | BaseDistribution] | None = None,
+        fidelity: Mapping[str, Parameter | BaseDistribution | tuple[Any, ...]] | None = None,
         *,
         target: Mapping[str, Any] | None = None,
         cost: CostFunction | None = None,
-        space: Mapping[str, Parameter | BaseDistribution] | None = None,
+        space: Mapping[str, Parameter | BaseDistribution | tuple[Any, ...] | list[Any]] | None = None,
         strategy: Strategy | None = None,
         seed: int | None = None,
     ) -> None:
@@ -106,7 +117,8 @@ class BocaSampler(BaseSampler):
         direction(study)
         with self._lock:
             axes = self._space if self._space is not None else self._remember(study).inferred(study, self._fidelity)
-            return {name: axis.distribution for name, axis in (axes | self._fidelity).items()}
+            # fidelities are asked for one by one, where their name and range can be checked before the evaluation
+            return {name: axis.distribution for name, axis in axes.items()}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -132,15 +144,20 @@ class BocaSampler(BaseSampler):
                     break
                 # the other worker sees it too, and would choose the same again at the same time
                 time.sleep(SystemRandom().uniform(0.0, 2.0 * (time.perf_counter() - began)))
-        return params
+            if bridge.x and not history.complete:
+                self._warn_of_no_model(study, trial.number)
+        return {name: params[name] for name in names}
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        axis = Dimension.of(param_distribution, param_name)
+        chosen = claim_of(trial).get("params", {})
         if param_name in self._fidelity:
             refuse_other_range(param_name, param_distribution, self._fidelity[param_name])
-        known = set(claim_of(trial).get("params", {})) - set(self._fidelity)
+            return chosen.get(param_name, self.target[param_name])
+        refuse_misspelled(param_name, param_distribution, self._fidelity, trial)
+        axis = Dimension.of(param_distribution, param_name)
+        known = set(chosen) - set(self._fidelity)
         if known:  # before the first complete trial nothing is known, and all are drawn at random
             has = "changed its range" if param_name in known else f"is not in the space {sorted(known)} of this study"
             self._warn(
@@ -152,11 +169,12 @@ class BocaSampler(BaseSampler):
     def after_trial(
         self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        if COST in trial.user_attrs:
-            return
-        cost = self._paid(trial)
+        cost = None if COST in trial.user_attrs else self._paid(trial)
         if cost is not None:
             _note(study, trial, {COST: cost})
+        if state == TrialState.COMPLETE:
+            self._fidelities_only.refuse_unread_fidelities(trial)  # now, and not after another evaluation
+            self._warn_of_a_cheap_best(study, trial, values)
 
     # How it chooses -------------------------------------------------------------------------------------------------
 
@@ -234,11 +252,42 @@ class BocaSampler(BaseSampler):
         took = seconds_between(trial.datetime_start, datetime.now())
         return max(took - float(claim_of(trial).get("overhead", 0.0)), 1e-6)
 
+    def _warn_of_a_cheap_best(self, study: optuna.Study, trial: FrozenTrial, values: Sequence[float] | None) -> None:
+        """Say once that `study.best_trial` is not at the target, when a trial makes it so."""
+        target = self.target
+        is_cheap = any(trial.params.get(name, value) != value for name, value in target.items())
+        if not values or not is_cheap or _CHEAP_BEST in self._warned:
+            return
+        others = [t.values[0] for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))]
+        better = sign(direction(study))
+        if all(better * values[0] >= better * value for value in others):
+            self._warned.add(_CHEAP_BEST)
+            at = {name: trial.params[name] for name in target if name in trial.params}
+            log.warning(
+                "study.best_trial is trial %d, which ran at %s and not at the target %s: values of other fidelities "
+                "cannot be compared. Use boca.integrations.optuna.best_at_target(study).",
+                trial.number,
+                at,
+                target,
+            )
+
+    @staticmethod
+    def _warn_of_no_model(study: optuna.Study, number: int) -> None:
+        """Say for every trial that is chosen without a model although there are results."""
+        complete = len(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
+        if complete:
+            log.warning(
+                "Trial %d is drawn at random: none of the %d complete trials fits the space of this sampler. Give the "
+                "sampler the ranges of the suggest calls.",
+                number,
+                complete,
+            )
+
     def _warn_of_trial(self, trial: FrozenTrial, bridge: Bridge) -> None:
         self._warn(
             "trial",
-            f"Trial {trial.number} lacks one of the parameters {[*bridge.x, *bridge.z]}, or lies outside their ranges: "
-            "the model ignores it and others like it.",
+            f"Trial {trial.number} lies outside the ranges of {[*bridge.x, *bridge.z]}: the model ignores it and "
+            "others like it.",
         )
 
     def _warn(self, what: str, words: str) -> None:

@@ -15,15 +15,18 @@ import numpy as np
 
 from boca.domain.budget import Limit, targets
 from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed
+from boca.domain.other_tools import names_ours
 from boca.domain.problem import CostFunction, Problem
-from boca.domain.trial import History
+from boca.domain.space import Point
+from boca.domain.trial import History, Trial
+from boca.execution.progress import shown
 from boca.execution.result import result_of
 from boca.execution.watchdog import GIVE_UP_AFTER_FAILURES, all_failed
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
 
 try:
-    from sklearn.base import is_classifier
+    from sklearn.base import clone, is_classifier
     from sklearn.exceptions import FitFailedWarning
     from sklearn.model_selection._search import BaseSearchCV  # _run_search is its hook for other searches
     from sklearn.utils import check_random_state
@@ -40,8 +43,15 @@ from boca.integrations.sklearn_trials import Plan, Table, Trials, refit_needed
 _DEFAULT_BUDGET = targets(10)  # like n_iter=10 of scikit-learn's random search
 
 
+_OUR_OWN = ("space", "param_distributions", "fidelity", "cost", "budget", "n_iter", "strategy", "progress")
+"""The settings that scikit-learn does not know."""
+
+
 class FitsFailed(ObjectiveFailed, ValueError):
     """A search in which no point could be fitted at the target; also a ValueError, which scikit-learn would raise."""
+
+    partly_fitted: Point | None = None
+    """The settings that were tried last, if some of their folds could be fitted."""
 
 
 class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -53,7 +63,8 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
     Args:
         estimator: What is searched.
         space: Maps names of parameters, as `set_params` has them (`svc__C`), to a `boca.Float`, `Int` or `Choice`, a
-            tuple (low, high), a list of options, or a frozen distribution of SciPy, of which the bounds are used.
+            tuple (low, high) or (low, high, "log"), a list of options, or a frozen distribution of SciPy, of which the
+            bounds are used.
         fidelity: Maps what makes an evaluation cheaper to its range; the upper end is the target.  `n_samples` is the
             number of samples, and its upper end None means all of them.  Other names are parameters of the estimator.
             A tuple is on a log scale if its ends are positive; a `boca.Int` or `boca.Float` is exact.
@@ -70,20 +81,25 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
             seconds.
         error_score: As in scikit-learn.
         return_train_score: As in scikit-learn.
+        param_distributions: Another name for `space`, as in `RandomizedSearchCV`.
+        n_iter: Another name for `budget=boca.targets(n_iter)`: the cost of as many full evaluations, in more trials.
+        progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook, unless
+            `verbose` is set.
     """
 
     _parameter_constraints = {  # noqa: RUF012
         **BaseSearchCV._parameter_constraints,
         "random_state": ["random_state"],
         # these are checked with the data at hand, and with errors of boca's own
-        **dict.fromkeys(("space", "fidelity", "cost", "budget", "strategy"), "no_validation"),
+        **dict.fromkeys(_OUR_OWN, "no_validation"),
     }
     _parameter_constraints.pop("pre_dispatch")
 
+    @names_ours
     def __init__(
         self,
         estimator: Any,
-        space: Mapping[str, Any],
+        space: Mapping[str, Any] | None = None,
         fidelity: Mapping[str, Any] | None = None,
         *,
         cost: Literal["product", "measured"] | CostFunction = "product",
@@ -97,6 +113,9 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         random_state: Any = None,
         error_score: float | Literal["raise"] = np.nan,
         return_train_score: bool = False,
+        param_distributions: Mapping[str, Any] | None = None,
+        n_iter: int | None = None,
+        progress: bool | None = None,
     ) -> None:
         super().__init__(
             estimator,
@@ -114,6 +133,9 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         self.budget = budget
         self.strategy = strategy
         self.random_state = random_state
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
+        self.progress = progress
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> FidelitySearchCV:
         """Search, and fit the best on all the data; `groups` go to the splitter, other parameters to the estimator.
@@ -123,25 +145,37 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         self._n_samples = _num_samples(X)
         try:
             super().fit(X, y, **params)
+        except FitsFailed as failed:
+            if self.refit and failed.partly_fitted is not None:
+                self._refit_all_the_same(failed.partly_fitted, X, y, params)
+            raise
         finally:
             del self._n_samples
         return self
+
+    def _refit_all_the_same(self, settings: Point, X: Any, y: Any, params: Mapping[str, Any]) -> None:
+        """Fit settings that failed to all data, as a search of scikit-learn does if its scores are all NaN.
+
+        What the estimator says of data that it cannot take is worth more than what is said of folds.
+        """
+        model = clone(self.estimator).set_params(**clone(settings, safe=False))
+        given = self._get_routed_params_for_fit(dict(params)).estimator.fit
+        model.fit(X, **given) if y is None else model.fit(X, y, **given)
 
     def _run_search(self, evaluate_candidates: Callable[..., Table]) -> None:
         """Ask, cross-validate and tell until the budget is spent, and complete scikit-learn's table."""
         plan = self._plan()
         optimizer = plan.optimizer
         trials = Trials(plan, evaluate_candidates, self.refit, self.error_score)
-        while (trial := optimizer.ask()) is not None:
-            score = trials.run(trial.x, trial.z)
-            if score.value is None:
-                optimizer.fail(trial, score.reason, seconds=score.seconds, output=score.output)
-                _give_up_if_hopeless(optimizer, at_least=GIVE_UP_AFTER_FAILURES)
-            else:
-                optimizer.tell(trial, score.value, seconds=score.seconds)
-        _give_up_if_hopeless(optimizer, at_least=1)
-        if optimizer.best is None:
-            _run_recommended(optimizer, trials)
+        line = shown(self.progress, has_own=bool(self.verbose))
+        try:
+            _run_trials(optimizer, trials, line)
+        except FitsFailed as failed:
+            failed.partly_fitted = trials.partly_fitted
+            raise
+        finally:
+            if line is not None:
+                line.close()
         self.history_ = optimizer.history
         self.result_ = result_of(optimizer)
         _warn_of_failures(self.history_)
@@ -154,10 +188,14 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
             raise refit_needed(self.refit)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         known = set(self.estimator.get_params(deep=True))
-        settings = Settings.read(self.space, known)
+        settings = Settings.read(
+            _one_of_two(self.space, self.param_distributions, "space", "param_distributions"), known
+        )
         fidelity, full = fidelities_of(self.fidelity, known, self._n_samples)
         problem = Problem(settings.free, fidelity, cost=cost_of(self.cost, fidelity, full))
-        budget = _DEFAULT_BUDGET if self.budget is None else self.budget
+        asked = None if self.n_iter is None else targets(self.n_iter)
+        budget = _one_of_two(self.budget, asked, "budget", "n_iter")
+        budget = _DEFAULT_BUDGET if budget is None else budget
         limit = budget if isinstance(budget, Limit) else Limit(budget, "cost")
         _refuse_too_little(limit, problem)
         optimizer = Optimizer(problem, budget=limit, strategy=self.strategy, seed=seed)
@@ -176,6 +214,30 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
                 f"and results['state'] is 'complete'; got {best}."
             )
         return best
+
+
+def _run_trials(optimizer: Optimizer, trials: Trials, line: Callable[[Optimizer, Trial], object] | None) -> None:
+    """Run trials until the budget is spent; raise `FitsFailed` if there is no result at the target."""
+    while (trial := optimizer.ask()) is not None:
+        score = trials.run(trial.x, trial.z)
+        if score.value is None:
+            done = optimizer.fail(trial, score.reason, seconds=score.seconds, output=score.output)
+        else:
+            done = optimizer.tell(trial, score.value, seconds=score.seconds)
+        if line is not None:
+            line(optimizer, done)
+        if score.value is None:
+            _give_up_if_hopeless(optimizer, at_least=GIVE_UP_AFTER_FAILURES)
+    _give_up_if_hopeless(optimizer, at_least=1)
+    if optimizer.best is None:
+        _run_recommended(optimizer, trials)
+
+
+def _one_of_two(ours: Any, alias: Any, name: str, name_of_alias: str) -> Any:
+    """Return the one of an argument and its alias that was given, or refuse both."""
+    if ours is not None and alias is not None:
+        raise InvalidInput(f"{name_of_alias} is another name for {name}; got both. Pass {name} alone.")
+    return alias if ours is None else ours
 
 
 def _refuse_too_little(limit: Limit, problem: Problem) -> None:

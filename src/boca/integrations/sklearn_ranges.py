@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from boca.domain import shorthand
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import CostFunction
-from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
+from boca.domain.shorthand import is_number
+from boca.domain.space import Choice, Float, Int, Parameter, Point, Space, parameter_from_json
 
 SAMPLES = "n_samples"
 
@@ -72,20 +74,15 @@ def _range(value: Any, what: str, *, log: bool) -> Parameter:
     """Return the parameter that a range means; `log` puts tuples of positive numbers on a log scale."""
     if isinstance(value, Parameter):
         return value
-    if isinstance(value, tuple) and len(value) == 2 and all(is_number(end) for end in value):
-        low, high = value
-        kind = Int if all(isinstance(end, int | np.integer) for end in value) else Float
-        return kind(low, high, log=log and low > 0)
+    if isinstance(value, tuple) and len(value) in (2, 3) and all(is_number(end) for end in value[:2]):
+        described = shorthand.described(value, what)
+        return parameter_from_json(described | {"log": described["log"] or (log and described["low"] > 0)})
     if callable(getattr(value, "support", None)) and hasattr(value, "dist"):
         return _from_distribution(value, what)
     raise InvalidInput(
         f"{what} must be a boca.Float, Int or Choice, a tuple of two numbers (low, high), a list of options or a "
         f"frozen distribution of scipy.stats; got {value!r}."
     )
-
-
-def is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _from_distribution(frozen: Any, what: str) -> Parameter:

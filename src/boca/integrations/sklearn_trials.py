@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boca.domain.errors import InvalidInput
+from boca.domain.shorthand import is_number
 from boca.domain.space import Point
 from boca.domain.trial import History
 from boca.integrations.sklearn_folds import Folds, Splitter
-from boca.integrations.sklearn_ranges import SAMPLES, Settings, is_number
+from boca.integrations.sklearn_ranges import SAMPLES, Settings
 from boca.study.optimizer import Optimizer
 
 Table: TypeAlias = dict[str, Any]
@@ -100,6 +101,11 @@ class Trials:
         self._has_row.append(score.value is not None or score.output is None)
         self._params.append(params)
         return score
+
+    @property
+    def partly_fitted(self) -> Point | None:
+        """The settings that were tried last; None if none of their folds could be fitted."""
+        return self._params[-1] if self._has_row[-1] else None
 
     def _metric(self) -> str:
         if "mean_test_score" in self._table:

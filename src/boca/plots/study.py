@@ -94,9 +94,10 @@ class StudyView:
 
 
 def study(source: object) -> StudyView:
-    """Return the study of an `Optimizer`, of a `Result`, or of anything with `problem`, `history` and `strategy`."""
+    """Return the study of an `Optimizer`, a `Result`, a fitted search, or what has problem, history and strategy."""
     if isinstance(source, StudyView):
         return source
+    source = getattr(source, "result_", source)  # of a search in scikit-learn that was fitted
     if isinstance(source, Result):
         if source.study is None:
             raise InvalidInput(
@@ -108,7 +109,11 @@ def study(source: object) -> StudyView:
         return _of_optimizer(source, source.history, source.warnings)
     problem, history = getattr(source, "problem", None), getattr(source, "history", None)
     if not isinstance(problem, Problem) or not isinstance(history, History):
-        raise InvalidInput(f"source must be an Optimizer, a Result, or boca.plots.load(url, name); got {source!r}.")
+        hint = " Call its method fit first." if callable(getattr(source, "fit", None)) else ""
+        raise InvalidInput(
+            "source must be an Optimizer, a Result, a fitted search, or boca.plots.load(url, name); "
+            f"got {source!r}.{hint}"
+        )
     return StudyView(problem, history, getattr(source, "strategy", None))
 
 

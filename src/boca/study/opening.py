@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,21 @@ from boca.study.storage import Storage
 
 if TYPE_CHECKING:
     from boca.study.storage.sql import Database
+
+
+DEFAULT_NAME = "study"
+"""The name of a study without one."""
+
+log = logging.getLogger("boca")
+
+
+def warn_of_no_name() -> None:
+    """Say under which name a study is stored if the user gave none."""
+    log.warning(
+        "This study has a storage and no name: it is stored as %r, and so is every other study there without a name. "
+        "Give name='svm', for example.",
+        DEFAULT_NAME,
+    )
 
 
 @dataclass(frozen=True)
@@ -65,6 +81,8 @@ def _agreed(
     if keeps_seed:
         given["seed"] = stored["seed"]
     wrong = differences(stored, given)
+    if "budget" in wrong:
+        wrong["budget"] = f"budget was {_in_words(stored['budget'])} and is {_in_words(given['budget'])}"
     first = stored.get("first_budget", stored["budget"] if "budget" in wrong else None)
     if first is not None:
         given["first_budget"] = first

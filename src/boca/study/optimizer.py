@@ -13,15 +13,16 @@ import numpy as np
 
 from boca.accounting import cost as cost_models
 from boca.accounting.ledger import Ledger
-from boca.domain.budget import Budget, Limit
+from boca.domain.budget import Budget, Limit, limit_of
 from boca.domain.errors import InvalidInput, InvalidTrial
+from boca.domain.other_tools import names_ours
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point, finite_number, non_negative_number, positive_number
 from boca.domain.trial import History, Trial, occupied, point_key
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
-from boca.study.opening import open_study
+from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
 from boca.study.recommendation import Recommendation, recommend
 from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Snapshot, Storage
@@ -37,6 +38,7 @@ _TRIES_BEFORE_A_LATE_CLAIM = 3  # choices that other claims overtook; the next o
 class Optimizer:
     """Ask for a query, evaluate it however you like, tell the result."""
 
+    @names_ours
     def __init__(
         self,
         problem: Problem,
@@ -45,7 +47,7 @@ class Optimizer:
         strategy: Strategy | None = None,
         seed: int | None = None,
         storage: str | None = None,
-        name: str = "study",
+        name: str | None = None,
         allow_change: bool = False,
     ) -> None:
         """Begin a study, or resume the one of this name if the storage has it.
@@ -58,7 +60,7 @@ class Optimizer:
             strategy: what chooses the queries; `Boca()` by default.
             seed: a non-negative integer; None draws one, or takes that of the stored study.
             storage: None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.
-            name: the study in the storage.
+            name: the study in the storage; "study" if none is given.
             allow_change: permit a larger budget, or the strategy fields of a newer boca.
         """
         if not isinstance(problem, Problem):
@@ -72,9 +74,11 @@ class Optimizer:
         self.problem = problem
         self.strategy = strategy
         self.seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else int(seed)  # 63 bits
-        self.name = name
-        self.limit = budget if isinstance(budget, Limit) or budget is None else Limit(budget, "cost")
+        self.name = DEFAULT_NAME if name is None else name
+        self.limit = limit_of(budget, problem.target_cost if problem.has_declared_cost else None)
         self._first: Limit | None = None  # the budget that the study was made with, if it has another now
+        if storage is not None and name is None:
+            warn_of_no_name()
         self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
         self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
         self._refused: tuple[int, tuple[Queued, ...]] | None = None  # event and queue when nothing was affordable

@@ -83,8 +83,10 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
             was, now = _common(was, now), _common(now, was)
         if _exactly(was) != _exactly(now):
             found[part] = f"{part} was {_short(was, now)} and is {_short(now, was)}"
-    if "cost" in found and "measured" not in (stored["cost"], given["cost"]):
-        if {"fidelity", "target"} & found.keys():
+    if "cost" in found:
+        if "measured" in (stored["cost"], given["cost"]):
+            found["cost"] = f"cost was {_kind_of_cost(stored['cost'])} and is {_kind_of_cost(given['cost'])}"
+        elif {"fidelity", "target"} & found.keys():
             del found["cost"]  # the same function has other values at other fidelities
         else:
             found["cost"] = "cost has other values at the same fidelities"
@@ -173,6 +175,10 @@ def _cost(problem: Problem) -> str:
     some = [grid[i] for i in np.unique(np.linspace(0, len(grid) - 1, _COSTS_COMPARED_AT - 1).round().astype(int))]
     values = [f"{problem.cost(z):.12g}" for z in [*some, problem.target]]
     return hashlib.sha256(" ".join(values).encode()).hexdigest()
+
+
+def _kind_of_cost(fingerprint: str) -> str:
+    return "measured" if fingerprint == "measured" else "declared"
 
 
 def _exactly(value: object) -> str:

@@ -24,15 +24,17 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
+from boca.domain import shorthand
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
-from boca.domain.problem import CostFunction, Direction, Problem
+from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Parameter, Point, Space, finite_number, parameter_from_json, positive_number, whole_number
 from boca.strategies import Strategy
 from boca.strategies.base import check
 from boca.strategies.registry import STRATEGIES
+from boca.studyfile import hints
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
 from boca.studyfile.settings import Table, configured, only
@@ -118,7 +120,7 @@ def _read(file: Path) -> Table:
         raise InvalidInput(f"The file must be text in UTF-8; line {line} is not.") from error
     except tomllib.TOMLDecodeError as error:
         where = str(error).replace("at end of document", f"at line {text.count(chr(10)) + 1}, the end of the document")
-        raise InvalidInput(f"The file must be TOML: {where}.") from error
+        raise InvalidInput(f"The file must be TOML: {where}.{hints.of_syntax(text, where)}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
         raise InvalidInput(f"The file must be TOML of a reasonable size: {error}.") from error
 
@@ -130,8 +132,7 @@ def _study(document: Table, file: Path) -> StudyFile:
     name = _string(document.get("name", file.stem), "name")
     space, _ = _space(document, "space")
     fidelity, target = _space(document, "fidelity")
-    direction = document.get("direction", "maximize")
-    one_of(direction, get_args(Direction), "direction")
+    direction = shorthand.direction(document.get("direction", "maximize"))
     budget = _budget(document.get("budget"))
     seed = None if "seed" not in document else _whole(document["seed"], "seed", least=0, most=_LARGEST_SEED)
     workers = _whole(document.get("workers", 1), "workers", least=1)
@@ -261,6 +262,9 @@ def _budget(given: object) -> Limit:
     if given is None:
         raise InvalidInput("budget is missing. Give for instance budget = { targets = 30 }.")
     table = _table(given, "budget", "{ targets = 30 }")
+    hint = hints.of_budget(table)
+    if hint:
+        raise InvalidInput(f"budget may have the keys {', '.join(_UNITS)}; got {table!r}.{hint}")
     only(table, _UNITS, "budget")
     if len(table) != 1:
         raise InvalidInput(f"budget must have exactly one of {', '.join(_UNITS)}; got {table!r}.")

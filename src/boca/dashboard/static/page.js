@@ -63,7 +63,7 @@ const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 function withUnit(value, unit) {
   if (value === null || value === undefined) return "not known yet";
-  return `${amount(value)} ${{ targets: "targets", seconds: "s", cost: "cost units" }[unit]}`;
+  return `${amount(value)} ${{ targets: "target evaluations", seconds: "s", cost: "cost units" }[unit]}`;
 }
 
 // A mean to the last digit that its deviation allows: two digits of the deviation.
@@ -333,7 +333,7 @@ function drawBudget(data) {
   at("budget").replaceChildren(...parts);
 }
 
-// The headline: in targets if the budget was given in targets, else in the unit that is counted.
+// The headline: in target evaluations if the budget was given so, else in the unit that is counted.
 function spending({ unit, total, spent, limit, target }, about) {
   const big = make("div", "big");
   if (total === null) big.append(withUnit(spent, unit), " ", make("small", "", "spent, no limit"));
@@ -514,7 +514,7 @@ function drawProgress(data) {
   toggle("progress", seen.x.length > 0, "No trial is complete at the target yet.");
   if (!seen.x.length) return;
   const colors = theme();
-  const unit = { cost: "cost units", seconds: "seconds", targets: "targets" }[data.budget.unit];
+  const unit = { cost: "cost units", seconds: "seconds", targets: "target evaluations" }[data.budget.unit];
   const end = Math.max(data.budget.total ?? 0, spent) || 1;
   const traces = [
     { x: best.x, y: best.y, mode: "lines", name: "best so far", line: { shape: "hv", color: colors.accent, width: 2 }, hoverinfo: "skip" },

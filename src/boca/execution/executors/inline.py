@@ -41,5 +41,7 @@ def refuse_timeout(timeout: object) -> None:
     """Refuse a timeout, which cannot be enforced in this thread."""
     if timeout is not None:
         raise InvalidInput(
-            f"timeout needs a process that can be killed; got timeout={timeout!r} with executor=None. Give executor=1."
+            "timeout limits one evaluation and needs a process that can be killed; "
+            f"got timeout={timeout!r} with executor=None. Give executor=1. "
+            f"For a limit of the whole run give budget=boca.seconds({timeout!r})."
         )
