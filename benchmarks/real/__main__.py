@@ -15,16 +15,24 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.real import compared, loop, made, optima, tasks
+from benchmarks.real import compared, loop, made, optima, rows, tasks
 from boca.bench import progress, runner
 
 SEEDS = 5
 TARGETS = (15.0, 50.0)
 
 # Methods whose questions do not depend on the budget: their runs of 15 targets are the beginnings of those of 50.
+RIVALS = (
+    "benchmarks.real.rivals:HEBO",
+    "benchmarks.real.rivals:DEHB",
+    "benchmarks.real.rivals:Ax",
+    "benchmarks.peers.smac:MultiFidelity",
+    "benchmarks.peers.botorch:QLogNEI",
+)
 ANYTIME = (
     "random",
     "benchmarks.real.one_epoch:one_epoch",
@@ -33,8 +41,9 @@ ANYTIME = (
     "benchmarks.real.pruners:halving",
     "benchmarks.real.pruners:hyperband",
     "benchmarks.real.pruners:median",
+    *RIVALS,
 )
-METHODS = ("boca", *ANYTIME)
+METHODS = ("boca", *(method for method in ANYTIME if method not in RIVALS))
 
 
 def cells(names: Sequence[str], methods: Sequence[str], seeds: int) -> list[runner.Cell]:
@@ -58,18 +67,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(made.make(name, lambda line: print(line, file=sys.stderr, flush=True)))
         return 0
     source: Path = given.source
-    rows = compared.from_csv(source) if source.is_file() else compared.from_directory(source, ANYTIME)
-    chosen = [r for r in rows if r.task in _chosen(given)]
-    is_csv = given.command == "csv"
-    print(compared.to_csv(chosen) if is_csv else compared.markdown(chosen, compared.short(given.against)))
+    found = rows.from_csv(source) if source.is_file() else rows.from_directory(source, ANYTIME, given.unit)
+    chosen = [r for r in found if r.task in _chosen(given)]
+    print(rows.to_csv(chosen) if given.command == "csv" else compared.markdown(chosen, rows.short(given.against)))
     return 0
 
 
 def _run(given: argparse.Namespace) -> int:
-    names = tasks.available(_chosen(given))
-    if not names:
-        print("None of these tasks has its data on this machine; see benchmarks/real/README.md.", file=sys.stderr)
-        return 1
+    wanted = _chosen(given)
+    names = tasks.available(wanted)
+    if len(names) < len(wanted):
+        absent = ", ".join(name for name in wanted if name not in names)
+        print(f"Left out, because their data are not on this machine: {absent}.", file=sys.stderr)
+        print("Type export BOCA_DATA=FOLDER, the folder that has real/yahpo and real/taskset.", file=sys.stderr)
+    if given.processor:
+        time.perf_counter = time.process_time  # the clock of this program and of boca alike
     failures = 0
     budgets = sorted(given.targets or TARGETS, reverse=True)
     for targets in budgets:
@@ -99,11 +111,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="0..N-1 (default: %(default)s)")
     run.add_argument("--targets", action="append", type=float, metavar="N", help="a budget (default: 15 and 50)")
     run.add_argument("--jobs", type=int, default=0, metavar="N", help="worker processes; 0 is this one (default)")
+    run.add_argument("--processor", action="store_true", help="live tasks: seconds of the processor, with --jobs 0")
     table = commands.add_parser("table", help="print tables in Markdown, from a directory or a CSV")
     table.add_argument("source", type=Path)
     table.add_argument("--against", default="boca", metavar="M", help="the reference (default: %(default)s)")
     csv = commands.add_parser("csv", help="print a row per run, from a directory")
     csv.add_argument("source", type=Path)
+    for command in (table, csv):
+        command.add_argument(
+            "--unit", choices=("cost", "seconds"), default="cost", help="of a directory: shares of what"
+        )
     best = commands.add_parser("optima", help="find and store the optima of tasks of YAHPO")
     best.add_argument("--task", action="append", metavar="T")
     make = commands.add_parser("make", help="train the tables of this project again")

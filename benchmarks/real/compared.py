@@ -1,9 +1,8 @@
-"""Finished runs as numbers: regret at shares of the budget, ranks, paired ratios, and which of them could be luck.
+"""What the runs say: mean ranks, paired ratios, which of them could be luck, and tables of all that.
 
     symbol      meaning
     ----------  -----------------------------------------------------------------------------------
-    regret      the optimum minus the best of f at the target, divided by the spread of the task
-    spread      the optimum minus the median of random points at the target
+    regret      as in `rows`: in spreads of the task
     ratio       log10 of the regret of a method over that of the reference, on the same task and seed
 
 Regrets below a thousandth of the spread count as that: their logarithms would compare what nobody would notice.  A run
@@ -12,116 +11,16 @@ without a query at the target has no regret: in ranks it is last, in ratios its 
 
 from __future__ import annotations
 
-import csv
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from boca.bench import records
+from benchmarks.real.rows import SHARES, Row
 from boca.bench.table import Summary, summary
 
-SHARES = (0.05, 0.10, 0.25, 0.50, 1.0)
-FLOOR = 1e-3
-
-
-@dataclass(frozen=True)
-class Row:
-    """One run in short: its regret at every share of its budget, None before the first query at the target."""
-
-    task: str
-    family: str
-    method: str
-    seed: int
-    targets: float
-    regrets: tuple[float | None, ...]
-    queries: int
-    choosing: float
-    """Seconds to choose all queries."""
-
-
-# Where rows come from -------------------------------------------------------------------------------------------
-
-
-def short(name: str) -> str:
-    """Return a task or a method without the path of its package."""
-    for path in ("benchmarks.real.tasks:", "benchmarks.real.", "benchmarks."):
-        name = name.removeprefix(path)
-    return name
-
-
-def row(record: records.Record, targets: float, capital: float | None = None) -> Row:
-    """Return the row of a record; with a capital, of as much of it as that buys."""
-    within = record["capital"] if capital is None else capital
-    spread = record["spread"]
-    found = [records.regret(record, records.best_within(record, share * within)) for share in SHARES]
-    queries = sum(spent <= within * (1 + 1e-9) for spent in record["trace"]["spent"])
-    return Row(
-        task=short(record["problem"]),
-        family=record["family"],
-        method=short(record["method"]),
-        seed=record["seed"],
-        targets=targets,
-        regrets=tuple(None if value is None else value / spread for value in found),
-        queries=queries,
-        choosing=math.fsum(record["trace"]["overhead"][:queries]),
-    )
-
-
-def from_directory(directory: Path, anytime: Iterable[str]) -> list[Row]:
-    """Return the rows of all runs; those of methods that do not look at the budget also for smaller budgets."""
-    by_targets = {float(folder.name): folder for folder in directory.iterdir() if _is_number(folder.name)}
-    prefixes = {short(method) for method in anytime}
-    rows: dict[tuple[str, str, int, float], Row] = {}
-    for targets in sorted(by_targets):
-        for path in sorted(by_targets[targets].glob("*.jsonl")):
-            for record in records.read(path):
-                made = row(record, targets)
-                rows.setdefault((made.task, made.method, made.seed, targets), made)
-                if made.method in prefixes:
-                    for less in (t for t in by_targets if t < targets):
-                        part = row(record, less, record["capital"] * less / targets)
-                        rows.setdefault((part.task, part.method, part.seed, less), part)
-    return list(rows.values())
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit()
-
-
-HEADS = ("task", "family", "method", "seed", "targets", *(f"{100 * s:g} %" for s in SHARES), "queries", "choosing")
-
-
-def to_csv(rows: Iterable[Row]) -> str:
-    """Return the rows as a table for machines."""
-    lines = [",".join(HEADS)]
-    for r in sorted(rows, key=lambda r: (r.targets, r.task, r.method, r.seed)):
-        found = ("" if value is None else f"{value:.5g}" for value in r.regrets)
-        run = r.task, r.family, r.method, str(r.seed), f"{r.targets:g}"
-        lines.append(",".join([*run, *found, str(r.queries), f"{r.choosing:.3g}"]))
-    return "\n".join(lines)
-
-
-def from_csv(path: Path) -> list[Row]:
-    """Return the rows of a table that `to_csv` made."""
-    with path.open(newline="") as file:
-        return [_parsed(cells) for cells in csv.DictReader(file)]
-
-
-def _parsed(cells: Mapping[str, str]) -> Row:
-    regrets = tuple(float(cells[head]) if cells[head] else None for head in HEADS[5 : 5 + len(SHARES)])
-    return Row(
-        cells["task"],
-        cells["family"],
-        cells["method"],
-        int(cells["seed"]),
-        float(cells["targets"]),
-        regrets,
-        int(cells["queries"]),
-        float(cells["choosing"]),
-    )
+FLOOR = 1e-3  # of the spread
 
 
 # Statistics -------------------------------------------------------------------------------------------------------

@@ -31,6 +31,11 @@ def shared(name: str) -> Path:
     return path
 
 
+def table(name: str) -> Path:
+    """Return the file of a table that this project made."""
+    return TABLES / f"{name}.npz"
+
+
 def has_shared() -> bool:
     """Whether the data that others made are on this machine."""
     try:

@@ -142,7 +142,7 @@ PLANS: Mapping[str, Plan] = {
         training="linear",
         data="digits",
         sizes=(60, 180, 540),
-        steps=12,
+        steps=8,
         ranges={
             "loss": Choice(["hinge", "log_loss", "modified_huber"]),
             "penalty": Choice(["l2", "l1"]),
@@ -168,11 +168,13 @@ def make(name: str, report: Callable[[str], None]) -> Path:
         if i % 50 == 49:
             report(f"{name}: {i + 1} of {len(settings)} configurations, {seconds[:, : i + 1].sum():.0f} s of training")
     data.TABLES.mkdir(exist_ok=True)
-    path = data.TABLES / f"{name}.npz"
     np.savez_compressed(
-        path, losses=losses.astype(np.float16), seconds=seconds.mean(axis=0).astype(np.float16), plan=_described(plan)
+        data.table(name),
+        losses=losses.astype(np.float16),
+        seconds=seconds.mean(axis=0).astype(np.float16),
+        plan=_described(plan),
     )
-    return path
+    return data.table(name)
 
 
 def task(name: str, seed: int) -> Task:
@@ -183,7 +185,7 @@ def task(name: str, seed: int) -> Task:
 @cache
 def _table(name: str) -> table.Table:
     plan = PLANS[name]
-    with np.load(data.TABLES / f"{name}.npz") as stored:
+    with np.load(data.table(name)) as stored:
         if str(stored["plan"]) != _described(plan):
             raise ValueError(f"tables/{name}.npz was made by another plan. Type python -m benchmarks.real make {name}.")
         losses, seconds = stored["losses"].astype(float), stored["seconds"].astype(float)

@@ -45,6 +45,11 @@ class Pruned:
             problem, history, rng, lambda seed: Study(problem, self, seed), name=f"Optuna with {self.kind}"
         )
 
+    def begin(self, problem: Problem, seed: int) -> Study:
+        """Return the study of one run."""
+        self.check(problem)
+        return Study(problem, self, seed)
+
 
 def halving(benchmark: Benchmark) -> Pruned:
     """Random configurations and `SuccessiveHalvingPruner` with its defaults."""

@@ -18,6 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from boca.domain.budget import Limit, seconds
+from boca.domain.budget import targets as in_targets
 from boca.domain.errors import InvalidInput
 from boca.domain.space import Point
 from boca.problems import Benchmark
@@ -48,6 +50,7 @@ class Task(Benchmark):
         trained: called with x, z and the number of a replicate, what that training returned.
         row: called with x, what two configurations share that are one training; None if x itself is that.
         best: the optimum, with how it was found; None for a live task.
+        target_seconds: what a target counts for in a budget of seconds; None if the budget is in declared cost.
     """
 
     family: str = ""
@@ -56,6 +59,11 @@ class Task(Benchmark):
     trained: Callable[[Point, Point, int], float] | None = field(default=None, repr=False)
     row: Callable[[Point], int] | None = field(default=None, repr=False)
     best: Optimum | None = None
+    target_seconds: float | None = None
+
+    def limit(self, targets: float) -> Limit:
+        """Return the budget of so many targets, in seconds for a live task."""
+        return in_targets(targets) if self.target_seconds is None else seconds(targets * self.target_seconds)
 
     def result(self, x: Point, z: Point, replicate: int) -> float:
         """Return what one training sees."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.real import data, made, taskset, yahpo
+from benchmarks.real import data, live, made, taskset, yahpo
 from benchmarks.real.task import Task
 from boca.domain.errors import InvalidInput
 
@@ -29,6 +29,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     **{scenario: tuple(f"{scenario}_{name}" for name in names.split()) for scenario, names in _YAHPO.items()},
     "taskset": tuple(f"taskset_{k}" for k in range(6)),
     "tables": tuple(made.PLANS),
+    "live": tuple(live.SEARCHES),
 }
 
 OF_YAHPO = tuple(name for scenario in _YAHPO for name in FAMILIES[scenario])
@@ -47,6 +48,8 @@ EIGHT = (
 def get(name: str, seed: int = 0) -> Task:
     """Return the task of this name."""
     family = next(family for family, names in FAMILIES.items() if known(name) in names)
+    if family == "live":
+        return live.task(name, seed)
     if family == "tables":
         return made.task(name, seed)
     if family == "taskset":
@@ -68,8 +71,13 @@ def at_path(path: str, seed: int) -> Task:
 
 def available(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names whose data are on this machine."""
-    made_here = FAMILIES["tables"]
-    return tuple(name for name in names if name in made_here or data.has_shared())
+
+    def is_here(name: str) -> bool:
+        if name in FAMILIES["live"]:
+            return True
+        return data.table(name).exists() if name in FAMILIES["tables"] else data.has_shared()
+
+    return tuple(name for name in names if is_here(name))
 
 
 def __getattr__(name: str) -> Callable[[int], Task]:

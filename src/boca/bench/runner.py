@@ -67,12 +67,12 @@ def run_cell(cell: Cell) -> Record:
         value = benchmark.observe(trial.x, trial.z, noise)
         took = time.perf_counter() - asked if benchmark.seconds is None else benchmark.seconds(trial.x, trial.z)
         optimizer.tell(trial, value, seconds=took)
-    recommended = optimizer.recommend()
-    return {**record(cell, benchmark, strategy, optimizer, recommended), "seconds": time.perf_counter() - began}
+    ended = record(cell, benchmark, strategy, optimizer.history, optimizer.recommend())
+    return {**ended, "seconds": time.perf_counter() - began}
 
 
 def record(
-    cell: Cell, benchmark: Benchmark, strategy: Strategy, optimizer: Optimizer, recommended: Recommendation | None
+    cell: Cell, benchmark: Benchmark, strategy: Strategy, trials: Sequence[Trial], recommended: Recommendation | None
 ) -> Record:
     """Return the record of a run that has ended, without the seconds that it took."""
     return {
@@ -89,7 +89,7 @@ def record(
         "optimum": benchmark.optimum,
         # without an optimum it has no regret, and f may be expensive: it is not run once more
         "recommendation": None if recommended is None or benchmark.optimum is None else benchmark.value(recommended.x),
-        "trace": trace(benchmark, optimizer.history),
+        "trace": trace(benchmark, trials),
     }
 
 
@@ -147,7 +147,7 @@ def effort(cell: Cell) -> float:
     if benchmark.budget.unit == "seconds" and benchmark.seconds is None:
         return benchmark.budget.amount
     size = len(benchmark.problem.space) + len(benchmark.problem.fidelity)
-    unit = benchmark.problem.target_cost if benchmark.seconds is None else _pretended(benchmark)
+    unit = _pretended(benchmark) if benchmark.budget.unit == "seconds" else benchmark.problem.target_cost
     targets = budget_of(benchmark) / unit
     return float(0.003 * targets**1.5 * size * methods.EFFORT.get(cell.method, 1.0))
 
