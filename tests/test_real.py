@@ -227,6 +227,20 @@ def test_a_live_task_spends_seconds_by_the_clock():
     assert all(t.seconds is not None and 0 <= t.seconds < 0.05 for t in optimizer.history)
 
 
+@pytest.mark.parametrize("run", ["strategy", "session"])
+def test_a_budget_in_seconds_is_spent_on_the_seconds_of_trainings_without_waiting(run):
+    measured = task().in_seconds()
+    assert measured.target_seconds == pytest.approx(2.0 * 2 * 4)
+    assert not measured.problem.has_declared_cost
+    if run == "strategy":
+        trials = loop.run_one(measured, Listed(tuple(queries())), seed=0, targets=3).history
+    else:
+        trials = loop.run_session(measured, Walk(queries()), seed=0, targets=3)
+    took = [t.seconds for t in trials]
+    assert took[:5] == pytest.approx([4.0, 4.0, 4.0, 4.0, 16.0])
+    assert 32.0 <= math.fsum(took) <= 48.0
+
+
 # Methods ------------------------------------------------------------------------------------------------------------
 
 

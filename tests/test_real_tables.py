@@ -69,16 +69,6 @@ def test_a_method_that_ignores_the_budget_has_the_rows_of_smaller_ones_too(tmp_p
     assert found["boca", 50.0].regrets[-1] == pytest.approx(0.05)
 
 
-def test_shares_can_be_those_of_the_seconds_that_random_search_took(tmp_path):
-    random = record("random", 0, [0.1] * 10)
-    quick = record("boca", 0, [0.1, 0.2, 0.9, 1.0])
-    quick["trace"]["seconds"] = [15.0, 1.0, 1.0, 1.0]
-    store(tmp_path, 15, random, quick)
-    found = {r.method: r for r in rows.from_directory(tmp_path, [], "seconds")}
-    assert found["random"].queries == 10
-    assert found["boca"].regrets == pytest.approx((None, None, None, 0.45, 0.0))
-
-
 def test_a_live_task_is_judged_by_the_best_that_any_run_found(tmp_path):
     live = {"task": "live_svc_digits", "optimum": None, "family": "live"}
     store(tmp_path, 15, record("random", 0, [0.2, 0.4, 0.6], **live), record("boca", 0, [None, 0.9], **live))

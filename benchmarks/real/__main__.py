@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(made.make(name, lambda line: print(line, file=sys.stderr, flush=True)))
         return 0
     source: Path = given.source
-    found = rows.from_csv(source) if source.is_file() else rows.from_directory(source, ANYTIME, given.unit)
+    found = rows.from_csv(source) if source.is_file() else rows.from_directory(source, ANYTIME)
     chosen = [r for r in found if r.task in _chosen(given)]
     print(rows.to_csv(chosen) if given.command == "csv" else compared.markdown(chosen, rows.short(given.against)))
     return 0
@@ -76,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: argparse.Namespace) -> int:
     wanted = _chosen(given)
     names = tasks.available(wanted)
+    if given.seconds:
+        names = tuple(name for name in names if tasks.knows_seconds(name))
     if len(names) < len(wanted):
         absent = ", ".join(name for name in wanted if name not in names)
         print(f"Left out, because their data are not on this machine: {absent}.", file=sys.stderr)
@@ -91,7 +93,9 @@ def _run(given: argparse.Namespace) -> int:
         directory = given.out / f"{targets:g}"
         left = runner.missing(cells(names, methods, given.seeds), directory)
         with progress.shown(left, jobs=max(1, given.jobs), timed=()) as report:
-            failures += loop.run(left, directory, targets=targets, jobs=given.jobs, report=report)
+            failures += loop.run(
+                left, directory, targets=targets, in_seconds=given.seconds, jobs=given.jobs, report=report
+            )
     return failures
 
 
@@ -111,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="0..N-1 (default: %(default)s)")
     run.add_argument("--targets", action="append", type=float, metavar="N", help="a budget (default: 15 and 50)")
     run.add_argument("--jobs", type=int, default=0, metavar="N", help="worker processes; 0 is this one (default)")
+    run.add_argument("--seconds", action="store_true", help="no declared cost: seconds are measured and are the budget")
     run.add_argument("--processor", action="store_true", help="live tasks: seconds of the processor, with --jobs 0")
     table = commands.add_parser("table", help="print tables in Markdown, from a directory or a CSV")
     table.add_argument("source", type=Path)

@@ -60,7 +60,7 @@ class Answers:
 
     def answer(self, trial: Trial) -> Trial:
         """Return the trial with its value, what it is charged, and its seconds."""
-        if self.task.target_seconds is not None:
+        if self.task.seconds is None and self.task.target_seconds is not None:
             return _timed(trial, partial(self.task.value, trial.x, trial.planned))
         charge = self._accounts.charge(trial.x, trial.planned)
         is_free = charge.cost == 0.0
@@ -101,9 +101,9 @@ def stream(task: Task, seed: int) -> int:
 
 
 def run_session(task: Task, session: Session, *, seed: int, targets: float) -> list[Trial]:
-    """Spend a budget of so many targets on a task with declared cost, and return the trials."""
-    problem = task.problem
-    left = targets * problem.target_cost * (1 + _ROUNDING)
+    """Spend a budget of so many targets on a task that is not live, and return the trials."""
+    problem, limit = task.problem, task.limit(targets)
+    left = limit.amount * (1.0 if limit.unit == "seconds" else problem.target_cost) * (1 + _ROUNDING)
     answers, trials = Answers(task, seed, targets), list[Trial]()
     while answers.has_new:
         began = time.perf_counter()
@@ -112,22 +112,24 @@ def run_session(task: Task, session: Session, *, seed: int, targets: float) -> l
         overhead = time.perf_counter() - began
         reasons = Reasons.of({"reason": "The next question of a session.", "phase": "start"})
         done = answers.answer(Trial(len(trials), x, z, problem.cost(z), reasons, overhead=overhead))
-        if done.cost > left or done.value is None:
+        paid = (done.seconds or 0.0) + overhead if limit.unit == "seconds" else done.cost
+        if paid > left or done.value is None:
             break
-        left -= done.cost
+        left -= paid
         trials.append(done)
         session.tell(sign(problem.direction) * done.value)
     return trials
 
 
-def run_cell(cell: runner.Cell, *, targets: float) -> records.Record:
-    """Run one cell and return its record."""
+def run_cell(cell: runner.Cell, *, targets: float, in_seconds: bool = False) -> records.Record:
+    """Run one cell and return its record; `in_seconds` measures the cost and spends seconds."""
     began = time.perf_counter()
     task = tasks.at_path(cell.problem, cell.seed)
+    task = task.in_seconds() if in_seconds else task
     benchmark = replace(task, budget=task.limit(targets))
     strategy = methods.method(cell.method)(benchmark, cell.learn)
     recommended = None
-    if isinstance(strategy, HasSession) and task.problem.has_declared_cost:
+    if isinstance(strategy, HasSession) and task.family != "live":
         drawn = int(np.random.default_rng([stream(task, cell.seed), 0]).integers(2**31))  # as `peers.loop` draws it
         session = strategy.begin(task.problem, drawn)
         trials: Sequence[Trial] = run_session(task, session, seed=cell.seed, targets=targets)
@@ -149,8 +151,11 @@ def run(
     directory: Path,
     *,
     targets: float,
+    in_seconds: bool,
     jobs: int,
     report: Callable[[runner.Cell, records.Record | str], None],
 ) -> int:
     """Run the cells that are missing in the directory and return how many failed."""
-    return runner.run(cells, directory, jobs=jobs, report=report, one=partial(run_cell, targets=targets))
+    return runner.run(
+        cells, directory, jobs=jobs, report=report, one=partial(run_cell, targets=targets, in_seconds=in_seconds)
+    )

@@ -17,17 +17,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from boca.bench import records
 from boca.bench.records import Record
 
 SHARES = (0.05, 0.10, 0.25, 0.50, 1.0)
-
-Unit: TypeAlias = Literal["cost", "seconds"]
-"""In what the shares are counted: the unit of the budget, or seconds of training."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +67,9 @@ def row(record: Record, targets: float, capital: float | None = None) -> Row:
 # A directory ------------------------------------------------------------------------------------------------------
 
 
-def from_directory(directory: Path, anytime: Iterable[str], unit: Unit = "cost") -> list[Row]:
+def from_directory(directory: Path, anytime: Iterable[str]) -> list[Row]:
     """Return the rows of all runs; those of `anytime` methods, which ignore the budget, for smaller budgets too."""
     by_targets = {float(folder.name): _read(folder) for folder in directory.iterdir() if _is_number(folder.name)}
-    if unit == "seconds":
-        by_targets = {targets: _in_seconds(found) for targets, found in by_targets.items()}
     judged = _with_optima([record for found in by_targets.values() for record in found])
     prefixes = set(anytime)
     rows: dict[tuple[str, str, int, float], Row] = {}
@@ -95,28 +88,6 @@ def _read(folder: Path) -> list[Record]:
 
 def _is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdigit()
-
-
-def _in_seconds(found: Sequence[Record]) -> list[Record]:
-    """Return the records with what was spent in seconds of training, where a task knows them.
-
-    The budget is what a random search at the target took, its median over seeds: as many seconds for everybody.  A run
-    that was over before has its last result from there on.
-    """
-    took: dict[str, list[float]] = defaultdict(list)
-    for record in found:
-        if record["method"] == "random" and record["optimum"] is not None:
-            took[record["problem"]].append(math.fsum(record["trace"]["seconds"]))
-    return [
-        {
-            **record,
-            "capital": statistics.median(took[record["problem"]]),
-            "unit": "seconds",
-            "trace": {**record["trace"], "spent": list(accumulate(record["trace"]["seconds"]))},
-        }
-        for record in found
-        if took[record["problem"]] and record["family"] != "taskset"
-    ]
 
 
 def _with_optima(found: Sequence[Record]) -> dict[int, Record]:

@@ -13,16 +13,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from boca.domain.budget import Limit, seconds
 from boca.domain.budget import targets as in_targets
 from boca.domain.errors import InvalidInput
+from boca.domain.problem import Problem
 from boca.domain.space import Point
 from boca.problems import Benchmark
+
+_TIMED_POINTS = 256  # random ones, whose median seconds at the target a target counts for
 
 OPTIMA = Path(__file__).with_name("optima.json")
 
@@ -50,7 +55,8 @@ class Task(Benchmark):
         trained: called with x, z and the number of a replicate, what that training returned.
         row: called with x, what two configurations share that are one training; None if x itself is that.
         best: the optimum, with how it was found; None for a live task.
-        target_seconds: what a target counts for in a budget of seconds; None if the budget is in declared cost.
+        target_seconds: what a target counts for in a budget of seconds; None if the budget is in declared cost.  With
+            `seconds` they are those that a training took, without, those of the clock.
     """
 
     family: str = ""
@@ -64,6 +70,16 @@ class Task(Benchmark):
     def limit(self, targets: float) -> Limit:
         """Return the budget of so many targets, in seconds for a live task."""
         return in_targets(targets) if self.target_seconds is None else seconds(targets * self.target_seconds)
+
+    def in_seconds(self) -> Task:
+        """Return the task without its declared cost, with a budget in the seconds that trainings took."""
+        problem = self.problem
+        space, rng = problem.space, np.random.default_rng(0)
+        assert self.seconds is not None
+        points = [space.from_unit(u) for u in space.snap(rng.random((_TIMED_POINTS, len(space))))]
+        target_seconds = float(np.median([self.seconds(x, problem.target) for x in points]))
+        measured = Problem(space, problem.fidelity, target=problem.target, direction=problem.direction)
+        return replace(self, problem=measured, target_seconds=target_seconds)
 
     def result(self, x: Point, z: Point, replicate: int) -> float:
         """Return what one training sees."""

@@ -80,6 +80,11 @@ def available(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if is_here(name))
 
 
+def knows_seconds(name: str) -> bool:
+    """Whether a task can be run with a budget in seconds that are not waited for, long beside those of choosing."""
+    return name in OF_YAHPO
+
+
 def __getattr__(name: str) -> Callable[[int], Task]:
     """Let `benchmarks.real.tasks:NAME` be an import path of a function from a seed to a task."""
     if name not in NAMES:
