@@ -428,6 +428,26 @@ def test_the_patches_of_a_picture_are_its_windows_pool_by_pool():
     assert patches[0, 4].tolist() == square[:3, 2:5].ravel().tolist()
 
 
+def test_a_table_is_made_stored_and_read_back(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("sklearn")
+    levels = {"rate": (0.01, 0.3), "width": (4, 8)}
+    plan = made.Plan(training="perceptron", data="digits", sizes=(40, 80), steps=3, replicates=2, levels=levels)
+    monkeypatch.setattr(made, "PLANS", {"toy": plan})
+    monkeypatch.setattr(data, "TABLES", tmp_path)
+    assert real.main(["make", "toy"]) == 0
+    one = made.task("toy", 0)
+    x = {"rate": 2, "width": 1}
+    curve = trainings.perceptron("digits", {"rate": 0.3, "width": 4}, 40, 3, 1000 * 1 + 2).curve
+    seen = [one.result(x, {"size": 1, "step": step}, 1) for step in (1, 2, 3)]
+    assert seen == pytest.approx(curve.tolist(), rel=1e-3), "half precision"
+    assert one.problem.cost({"size": 1, "step": 3}) == 0.5
+    made._table.cache_clear()
+    monkeypatch.setattr(made, "PLANS", {"toy": replace(plan, sizes=(40, 90))})
+    with pytest.raises(ValueError, match="made by another plan"):
+        made.task("toy", 0)
+    made._table.cache_clear()
+
+
 @pytest.mark.parametrize("name", made.PLANS)
 def test_a_stored_table_is_small_and_is_that_of_its_plan(name):
     path = data.table(name)

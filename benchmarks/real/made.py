@@ -206,5 +206,6 @@ def _table(name: str) -> table.Table:
 
 
 def _described(plan: Plan) -> str:
-    """Return the plan as text, which is stored with its table."""
-    return json.dumps(vars(plan), default=repr, sort_keys=True)
+    """Return the plan as text, which is stored with its table: levels in six digits, NumPy's logs differ after them."""
+    levels = {name: [f"{value:.6g}" for value in values] for name, values in (plan.levels or {}).items()}
+    return json.dumps({**vars(plan), "levels": levels}, default=repr, sort_keys=True)
