@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 ORACLE ?= .venv-oracle
 PEERS  ?= .venv-peers
+REAL   ?= .venv-real
+RIVALS ?= .venv-rivals
 REPLAY ?= .venv-replay
 BIN    := $(VENV)/bin
 
@@ -17,7 +19,7 @@ export BOCA_DATA ?= $(abspath ../shared/data)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports unit test-slow test-faults docs bench paper overhead scale oracle peers speed replay clean
+.PHONY: help demo test lint types imports unit test-slow test-faults docs bench paper overhead scale oracle peers speed real rivals replay clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -110,6 +112,32 @@ $(PEERS)/.done: pyproject.toml
 speed: $(PEERS)/.done         ## a suggestion of ours beside BoTorch's, with 100, 200 and 500 results (an hour)
 	$(PEERS)/bin/python -m benchmarks.peers.speed
 
+real: $(REAL)/.done           ## real tuning tasks with Optuna's samplers and pruners, in an environment of their own (days)
+	$(REAL)/bin/python -m benchmarks.real run --out real-results
+	$(REAL)/bin/python -m benchmarks.real table real-results
+
+# onnxruntime runs the networks of YAHPO.  As above, PyTorch comes first, for Optuna's GPSampler.
+$(REAL)/.done: pyproject.toml
+	$(PYTHON) -m venv $(REAL)
+	$(REAL)/bin/python -m pip install --quiet torch==2.13.0
+	$(REAL)/bin/python -m pip install --quiet optuna greenlet onnxruntime
+	$(REAL)/bin/python -m pip install --quiet --editable '.[sklearn]'
+	@touch $@
+
+rivals: $(RIVALS)/.done       ## eight of the real tasks with HEBO, SMAC, DEHB, BoTorch and Ax (days)
+	$(RIVALS)/bin/python -m benchmarks.real run --out real-results --half eight \
+	  --method benchmarks.real.rivals:HEBO --method benchmarks.real.rivals:DEHB --method benchmarks.real.rivals:Ax \
+	  --method benchmarks.peers.smac:MultiFidelity --method benchmarks.peers.botorch:QLogNEI
+	$(RIVALS)/bin/python -m benchmarks.real table real-results --half eight
+
+$(RIVALS)/.done: pyproject.toml
+	$(PYTHON) -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet torch==2.13.0
+	$(RIVALS)/bin/python -m pip install --quiet botorch optuna onnxruntime smac dehb ax-platform
+	$(RIVALS)/bin/python -m pip install --quiet HEBO
+	$(RIVALS)/bin/python -m pip install --quiet --editable '.[sklearn]'
+	@touch $@
+
 replay: $(VENV)/.dev $(REPLAY)/.done  ## decisions of an old commit, recorded once, made again and compared in every bit (minutes)
 	$(REPLAY)/bin/python -E -m benchmarks.replay.record --out build/replay/studies
 	$(BIN)/python -m benchmarks.replay.compare build/replay/studies --jobs 2
@@ -126,5 +154,5 @@ $(REPLAY)/.done: benchmarks/replay/__init__.py | $(VENV)/.dev
 	@touch $@
 
 clean:           ## remove what make created
-	rm -rf $(VENV) $(ORACLE) $(PEERS) $(REPLAY) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
-	  bench-results paper-results peers-results demo.png
+	rm -rf $(VENV) $(ORACLE) $(PEERS) $(REAL) $(RIVALS) $(REPLAY) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
+	  bench-results paper-results peers-results real-results demo.png

@@ -58,7 +58,7 @@ class Study:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._problem = problem
-        self._distributions = {name: _distribution(parameter) for name, parameter in problem.space.items()}
+        self._distributions = {name: distribution(parameter) for name, parameter in problem.space.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             self._study = optuna.create_study(
@@ -74,7 +74,8 @@ class Study:
         self._study.tell(self._trial, score)
 
 
-def _distribution(parameter: Parameter) -> Any:
+def distribution(parameter: Parameter) -> Any:
+    """Return the range of a parameter as Optuna has it."""
     from optuna import distributions
 
     if isinstance(parameter, Choice):

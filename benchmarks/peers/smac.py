@@ -72,7 +72,7 @@ class Run:
         self._problem = problem
         self._directory = tempfile.TemporaryDirectory(prefix="peers-")
         scenario = smac.Scenario(
-            ConfigurationSpace(space=[_hyperparameter(name, p) for name, p in problem.space.items()], seed=seed),
+            ConfigurationSpace(space=[hyperparameter(name, p) for name, p in problem.space.items()], seed=seed),
             output_directory=Path(self._directory.name),
             deterministic=True,
             n_trials=_TRIALS,
@@ -88,7 +88,7 @@ class Run:
 
     def ask(self) -> tuple[Point, Point]:
         self._info = self._facade.ask()
-        return _values(self._problem, dict(self._info.config)), along_diagonal(self._problem, self._info.budget)
+        return values(self._problem, dict(self._info.config)), along_diagonal(self._problem, self._info.budget)
 
     def tell(self, score: float) -> None:
         from smac.runhistory import TrialValue
@@ -115,7 +115,8 @@ def _never_called(config: Any, seed: int = 0, budget: float = 0.0) -> float:
     raise AssertionError("SMAC is asked and told, it evaluates nothing itself")
 
 
-def _hyperparameter(name: str, parameter: Parameter) -> Any:
+def hyperparameter(name: str, parameter: Parameter) -> Any:
+    """Return the range of a parameter as ConfigSpace has it, a choice by the numbers of its options."""
     from ConfigSpace import CategoricalHyperparameter, UniformFloatHyperparameter, UniformIntegerHyperparameter
 
     if isinstance(parameter, Choice):
@@ -124,7 +125,7 @@ def _hyperparameter(name: str, parameter: Parameter) -> Any:
     return kind(name, parameter.low, parameter.high, log=parameter.log)
 
 
-def _values(problem: Problem, config: dict[str, Any]) -> Point:
+def values(problem: Problem, config: dict[str, Any]) -> Point:
     """Return the configuration in values of the space: options by their numbers, rounding at the ends undone."""
     values: Point = {}
     for name, parameter in problem.space.items():

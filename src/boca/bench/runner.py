@@ -29,8 +29,9 @@ from boca.bench.records import Record, append, cut_torn_line, make, path_of, rea
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
 from boca.problems import Benchmark
-from boca.strategies.base import knows_gp
+from boca.strategies.base import Strategy, knows_gp
 from boca.study.optimizer import Optimizer
+from boca.study.recommendation import Recommendation
 
 # The second number of the noise stream.  Trial k draws from [seed, k], so it must exceed any trial number.
 _NOISE = 86_028_121
@@ -66,7 +67,14 @@ def run_cell(cell: Cell) -> Record:
         value = benchmark.observe(trial.x, trial.z, noise)
         took = time.perf_counter() - asked if benchmark.seconds is None else benchmark.seconds(trial.x, trial.z)
         optimizer.tell(trial, value, seconds=took)
-    recommendation = optimizer.recommend()
+    ended = record(cell, benchmark, strategy, optimizer.history, optimizer.recommend())
+    return {**ended, "seconds": time.perf_counter() - began}
+
+
+def record(
+    cell: Cell, benchmark: Benchmark, strategy: Strategy, trials: Sequence[Trial], recommended: Recommendation | None
+) -> Record:
+    """Return the record of a run that has ended, without the seconds that it took."""
     return {
         "problem": cell.problem,
         "method": cell.method,
@@ -80,11 +88,8 @@ def run_cell(cell: Cell) -> Record:
         "unit": "seconds" if benchmark.budget.unit == "seconds" else "cost",
         "optimum": benchmark.optimum,
         # without an optimum it has no regret, and f may be expensive: it is not run once more
-        "recommendation": None
-        if recommendation is None or benchmark.optimum is None
-        else benchmark.value(recommendation.x),
-        "seconds": time.perf_counter() - began,
-        "trace": trace(benchmark, optimizer.history),
+        "recommendation": None if recommended is None or benchmark.optimum is None else benchmark.value(recommended.x),
+        "trace": trace(benchmark, trials),
     }
 
 
@@ -142,7 +147,7 @@ def effort(cell: Cell) -> float:
     if benchmark.budget.unit == "seconds" and benchmark.seconds is None:
         return benchmark.budget.amount
     size = len(benchmark.problem.space) + len(benchmark.problem.fidelity)
-    unit = benchmark.problem.target_cost if benchmark.seconds is None else _pretended(benchmark)
+    unit = _pretended(benchmark) if benchmark.budget.unit == "seconds" else benchmark.problem.target_cost
     targets = budget_of(benchmark) / unit
     return float(0.003 * targets**1.5 * size * methods.EFFORT.get(cell.method, 1.0))
 
@@ -171,6 +176,7 @@ def run(
     *,
     jobs: int,
     report: Callable[[Cell, Record | str], None] = lambda cell, outcome: None,
+    one: Callable[[Cell], Record] | None = None,
 ) -> int:
     """Run the cells that are missing in the directory and return how many failed.
 
@@ -179,11 +185,12 @@ def run(
         directory: Where the records are.
         jobs: Worker processes of one thread each; 0 runs the cells in this process, with all threads.
         report: Called with every cell and its record, or its traceback if it raised; the other cells continue.
+        one: What runs a cell, `run_cell` by default; it must be picklable if there are worker processes.
     """
     make(directory)
     left = missing(cells, directory)
     failures = 0
-    for cell, outcome in _here(left) if jobs == 0 else _in_workers(left, jobs):
+    for cell, outcome in _here(left, one or run_cell) if jobs == 0 else _in_workers(left, jobs, one or run_cell):
         if isinstance(outcome, str):
             failures += 1
         else:
@@ -192,19 +199,19 @@ def run(
     return failures
 
 
-def _attempt(cell: Cell) -> Record | str:
+def _attempt(one: Callable[[Cell], Record], cell: Cell) -> Record | str:
     """Return the record of a cell, or the traceback as text: not every exception can be pickled."""
     try:
-        return run_cell(cell)
+        return one(cell)
     except Exception:
         return traceback.format_exc()
 
 
-def _here(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Record | str]]:
-    return ((cell, _attempt(cell)) for cell in cells)
+def _here(cells: Sequence[Cell], one: Callable[[Cell], Record]) -> Iterator[tuple[Cell, Record | str]]:
+    return ((cell, _attempt(one, cell)) for cell in cells)
 
 
-def _in_workers(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Record | str]]:
+def _in_workers(cells: Sequence[Cell], jobs: int, one: Callable[[Cell], Record]) -> Iterator[tuple[Cell, Record | str]]:
     if not cells:
         return
     with _one_thread_each():
@@ -212,7 +219,7 @@ def _in_workers(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Record
             min(jobs, len(cells)), mp_context=multiprocessing.get_context("spawn"), initializer=_follow_parent
         )
         try:
-            futures = {pool.submit(_attempt, cell): cell for cell in cells}
+            futures = {pool.submit(_attempt, one, cell): cell for cell in cells}
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BaseException:
