@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import boca
 from boca import History
 from boca.domain import html
 from support.pages import EVIL, shown, trial
@@ -91,3 +92,38 @@ def test_a_history_becomes_a_table_of_pandas():
     table = History([trial(0), trial(1)]).to_dataframe()
     assert table["x.a"].tolist() == [0.25, 0.25]
     assert table["value"].tolist() == [1.5, 1.5]
+
+
+def test_a_space_shows_its_parameters():
+    shown = boca.Space({"lr": (1e-4, 1.0, "log"), "depth": (1, 8), "<b>": ["a", "<i>"]})._repr_html_()
+    for words in ("3 parameters", "lr", "0.0001 to 1", "log", "1 to 8", "int", "choice", "a, &lt;i&gt;", "&lt;b&gt;"):
+        assert words in shown
+    assert "<b>" not in shown
+    assert "<i>" not in shown
+
+
+def test_a_problem_shows_its_direction_its_target_and_what_that_costs():
+    space, fidelity = boca.Space(a=(0.0, 1.0)), boca.Space(n=(1, 1230))
+    shown = boca.Problem(space, fidelity, cost=lambda z: z["n"], direction="min")._repr_html_()
+    for words in ("minimize over 1 parameter", "n = 1230", "costs 1,230"):
+        assert words in shown
+    assert "has a measured cost" in boca.Problem(space, fidelity)._repr_html_()
+    assert "fidelities" not in boca.Problem(space)._repr_html_()
+
+
+def test_an_optimizer_shows_the_best_and_what_is_spent():
+    problem = boca.Problem(boca.Space(a=(0.0, 1.0)))
+    opt = boca.Optimizer(problem, budget=boca.targets(4), strategy=boca.RandomSearch(), seed=0)
+    assert "no trial is complete at the target" in opt._repr_html_()
+    opt.tell(opt.ask(), 1.2345678)
+    opt.ask()
+    shown = opt._repr_html_()
+    for words in ("1.23457 at a = ", "1 of 4 target evaluations on 2 trials", "maximize over 1 parameter"):
+        assert words in shown
+    assert re.search(r"running</td><td[^>]*>1</td>", shown)
+
+
+def test_a_recommendation_shows_what_is_expected():
+    shown = boca.Recommendation({"<a>": 0.25}, 1.0, 0.012, verified=True)._repr_html_()
+    for words in ("&lt;a&gt; = 0.25", "1.000 ± 0.012", "was run at the target"):
+        assert words in shown

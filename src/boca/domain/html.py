@@ -1,4 +1,4 @@
-"""Tables and trials as small pieces of HTML, for notebooks and reports.
+"""Tables, spaces, problems and trials as small pieces of HTML, for notebooks and reports.
 
 Everything that comes from outside is escaped here.  Nothing has a color of its own, so that it can be read on a light
 and on a dark page.  A trial imports this module when it is displayed, and not before.
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from boca.domain.words import option, point, readable, text
 
 if TYPE_CHECKING:
+    from boca.domain.problem import Problem
+    from boca.domain.space import Parameter, Space
     from boca.domain.trial import Trial
 
 MAX_ROWS = 20  # of a history, which is then cut in the middle: a screenful
@@ -62,6 +64,29 @@ def trial(one: Trial) -> str:
     known = [key for key in ("mean", "std", "ucb", "beta", "xi", "gamma", "c") if key in one.why]
     rows += [("in numbers", ", ".join(f"{key} = {readable(one.why[key])}" for key in known))]
     return f"<div>Trial {one.number}, {escape(one.state)}{table([], [row for row in rows if row[1]])}</div>"
+
+
+def space(parameters: Space, title: str) -> str:
+    """Return a table with one row per parameter."""
+    rows = [
+        [text(name, _MAX_NAME), one.kind, _range(one), "log" if one.log else ""] for name, one in parameters.items()
+    ]
+    return f"<div>{escape(title)}{table(['name', 'kind', 'values', 'scale'], rows)}</div>"
+
+
+def _range(one: Parameter) -> str:
+    if one.ends is None:
+        return text(", ".join(option(value) for value in one.options))
+    return " to ".join(text(end) for end in one.ends)
+
+
+def problem(one: Problem) -> str:
+    """Return what is optimized: the space, and the fidelities with their target and cost."""
+    searched = space(one.space, f"{one.direction} over {len(one.space)} parameter{'' if len(one.space) == 1 else 's'}")
+    if not one.fidelity:
+        return searched
+    cost = f"costs {readable(one.target_cost)}" if one.has_declared_cost else "has a measured cost"
+    return f"<div>{searched}{space(one.fidelity, f'fidelities; the target {point(one.target)} {cost}')}</div>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -74,6 +74,11 @@ class Problem:
             f"cost={'declared' if self.has_declared_cost else 'measured'}, direction={self.direction!r})"
         )
 
+    def _repr_html_(self) -> str:
+        from boca.domain import html
+
+        return html.problem(self)
+
     @property
     def target(self) -> Point:
         """The target fidelity, z*."""

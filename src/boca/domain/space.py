@@ -397,6 +397,11 @@ class Space(Mapping[str, Parameter]):
     def __repr__(self) -> str:
         return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
 
+    def _repr_html_(self) -> str:
+        from boca.domain import html
+
+        return html.space(self, f"{len(self)} parameter{'' if len(self) == 1 else 's'}")
+
     @property
     def size(self) -> int | float:
         """How many points there are; infinite if one parameter is a Float."""

@@ -20,6 +20,7 @@ from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point, finite_number, non_negative_number, positive_number
 from boca.domain.trial import History, Trial, occupied, point_key
+from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
@@ -129,6 +130,21 @@ class Optimizer:
     def recommend(self) -> Recommendation | None:
         """Return the point to use at the target, with its uncertainty; None before the first result."""
         return recommend(self.problem, self._history, self.strategy)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the best, what is spent and what runs, with trials and problem folded away."""
+        from boca.domain import html
+
+        history, best = self._history, self.best
+        found = "no trial is complete at the target" if best is None else f"{text(best.value)} at {point(best.x)}"
+        rows = [
+            ("study", self.name),
+            ("best at the target", found),
+            ("spent", f"{self._ledger(history).spent_in_words} on {len(history)} trials"),
+            ("running", ", ".join(str(trial.number) for trial in history.running) or "none"),
+        ]
+        trials = html.folded("trials", html.history(history, repr(history)))
+        return f"<div>{html.table([], rows)}{trials}{html.folded('problem', html.problem(self.problem))}</div>"
 
     # What can be done ---------------------------------------------------------------------------------------------
 

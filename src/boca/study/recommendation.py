@@ -9,6 +9,7 @@ import numpy as np
 from boca.domain.problem import Problem
 from boca.domain.space import Point
 from boca.domain.trial import History, point_key
+from boca.domain.words import advice, point
 from boca.strategies.base import posterior
 
 
@@ -21,6 +22,11 @@ class Recommendation:
     std: float
     verified: bool
     """Whether x has been run at the target."""
+
+    def _repr_html_(self) -> str:
+        from boca.domain import html
+
+        return html.table([], [("recommended", point(self.x)), ("", advice(self.mean, self.std, self.verified))])
 
 
 def recommend(problem: Problem, history: History, strategy: object) -> Recommendation | None:
