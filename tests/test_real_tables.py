@@ -144,6 +144,19 @@ def test_pairs_that_are_all_equal_have_a_p_of_one():
     assert compared.Pairs({"t": (0.0, 0.0)}, 0).p == 1.0
 
 
+def test_shares_without_a_pair_are_no_tests():
+    found = []
+    for seed in range(12):
+        found += [
+            made("boca", "t", seed, [None, None, 0.1, 0.1, 0.1]),
+            made("m", "t", seed, [None, 0.2, 0.2, 0.1, 0.1]),
+        ]
+    (row,) = compared._family_rows(found, "boca")
+    assert row[1] == row[2] == "none 12"
+    raw = compared.paired(found, "m", "boca", 2).p
+    assert f"p {3 * raw:.2g}" in row[3], "three shares have pairs"
+
+
 # Tables and the command ---------------------------------------------------------------------------------------------
 
 

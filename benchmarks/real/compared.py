@@ -149,9 +149,11 @@ def _pooled_rows(rows: Sequence[Row], reference: str) -> list[list[str]]:
 def _family_rows(rows: Sequence[Row], reference: str) -> list[list[str]]:
     methods = _others(rows, reference)
     pairs = {(m, i): paired(rows, m, reference, i) for m in methods for i in range(len(SHARES))}
-    corrected = dict(zip(pairs, holm([p.p for p in pairs.values()]), strict=True))
+    tested = {key: p.p for key, p in pairs.items() if p.all}  # without a pair there is no test to correct for
+    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
     return [
-        [method, *(_counted(pairs[method, i], corrected[method, i]) for i in range(len(SHARES)))] for method in methods
+        [method, *(_counted(pairs[method, i], corrected.get((method, i), 1.0)) for i in range(len(SHARES)))]
+        for method in methods
     ]
 
 

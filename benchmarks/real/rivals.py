@@ -7,6 +7,7 @@ when they are used.
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import warnings
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ _LEAST_SHARE = 1 / 27  # with an eta of 3: four rungs
 class HEBO:
     """`hebo.optimizers.hebo.HEBO`: a Gaussian process with warped inputs and outputs, and three acquisitions."""
 
-    hebo: str = field(default_factory=lambda: version("HEBO"))
+    hebo: str = field(default_factory=lambda: version("HEBO", "rivals"))
     _memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
@@ -43,7 +44,7 @@ class HEBO:
 class DEHB:
     """`dehb.DEHB`: differential evolution in the brackets of Hyperband."""
 
-    dehb: str = field(default_factory=lambda: version("dehb"))
+    dehb: str = field(default_factory=lambda: version("dehb", "rivals"))
     _memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
@@ -57,7 +58,7 @@ class DEHB:
 class Ax:
     """`ax.api.client.Client` with the strategy that it chooses for the problem."""
 
-    ax: str = field(default_factory=lambda: version("ax-platform"))
+    ax: str = field(default_factory=lambda: version("ax-platform", "rivals"))
     _memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
@@ -150,6 +151,7 @@ class AxSession:
     def __init__(self, problem: Problem, seed: int) -> None:
         from ax.api.client import Client
 
+        logging.getLogger("ax").setLevel(logging.WARNING)
         self._problem = problem
         self._client = Client(random_seed=seed)
         self._client.configure_experiment(parameters=[_ax_range(name, p) for name, p in problem.space.items()])
