@@ -7,6 +7,7 @@ import inspect
 import re
 from dataclasses import fields
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,45 @@ def test_every_departure_from_the_paper_is_in_the_table():
     }
     told = {name for row in rows() for name in names_in(row[3])}
     assert departures - {"surrogate"} == told
+
+
+# Appendix C.1, line by line: what it says, the field, and its value in `Boca.paper()`.
+APPENDIX = [
+    ("uniform random queries with a tenth of the capital", "start_design", "uniform"),
+    ("the fidelities were picked at random from the available ones", "start_fidelities", "uniform"),
+    ("hyper-parameters by maximising the marginal likelihood", "surrogate.priors", False),
+    ("then updated every 25 iterations", "surrogate.refit_every", 25),
+    ("an SE kernel for phi_X", "surrogate.kernel", "se"),
+    ("an SE kernel for phi_Z", "surrogate.fidelity_kernel", None),
+    ("the mean is the median of the observations", "surrogate.mean", "median"),
+    ("one noise variance, learned", "surrogate.rising_noise", False),
+    ("one model, whatever the results at the target are", "surrogate.guard", None),
+    ("nothing on how the likelihood is maximised: two random starts and the previous optimum", "surrogate.starts", 2),
+    ("the likelihood of all observations", "surrogate.fitted_results", 4000),
+    ("the posterior given all observations", "surrogate.exact_results", 4000),
+    ("beta_t = 0.5 d log(2 l t + 1), not that of the theorem", "theorem", None),
+    ("the UCB was maximised by DIRECT", "maximizer", "direct"),
+    ("x_t maximises the UCB in every iteration", "aims", ("ucb",)),
+    ("and at every fidelity, the target too", "target_turns", ("aim",)),
+    ("with the length scales that were learned", "max_shrink", 1.0),
+    ("three conditions on z and no fourth", "information_per_cost", False),
+    ("c starts at 1", "first_c", 1.0),
+    ("and is updated every 20 iterations", "adapt_c", True),
+    ("no query is kept for the end", "reserve_last", False),
+    ("the GP is learned, but for the first two experiments", "hyperparameters", None),
+]
+
+
+@pytest.mark.parametrize(("line", "name", "value"), APPENDIX, ids=lambda given: str(given)[:40])
+def test_the_fields_of_the_paper_are_what_its_appendix_says(line, name, value):
+    assert attrgetter(name)(boca.Boca.paper()) == value, line
+
+
+def test_every_field_has_a_line_of_the_appendix():
+    paper = boca.Boca.paper()
+    every = {field.name for field in fields(paper)} - {"surrogate"}
+    every |= {f"surrogate.{field.name}" for field in fields(paper.surrogate)}
+    assert {name for _, name, _ in APPENDIX} == every
 
 
 def test_pictures_and_commands_exist():
