@@ -48,12 +48,13 @@ __all__ = [
     "problems",
     "seconds",
     "targets",
+    "theory",
 ]
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a module that most programs do not need when it is first looked at."""
-    if name in ("callbacks", "errors", "executors", "plots", "problems", "report", "testing"):
+    if name in ("callbacks", "errors", "executors", "plots", "problems", "report", "testing", "theory"):
         import importlib
 
         return importlib.import_module(f"boca.{name}")

@@ -216,7 +216,7 @@ def test_c_stays_where_it_is_if_it_is_not_adapted():
     paper = boca.Boca.paper(maximizer="sobol", hyperparameters=bench.hyperparameters)
     for adapts in (True, False):
         strategy = replace(paper, adapt_c=adapts)
-        optimizer = boca.Optimizer(bench.problem, budget=bench.budget, strategy=strategy, seed=1)
+        optimizer = boca.Optimizer(bench.problem, budget=boca.targets(12), strategy=strategy, seed=1)
         while (trial := optimizer.ask()) is not None:
             optimizer.tell(trial, bench.value(trial.x, trial.z))
         found[adapts] = {trial.why["c"] for trial in optimizer.history.chosen}
