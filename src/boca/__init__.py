@@ -47,6 +47,7 @@ __all__ = [
     "minimize",
     "problems",
     "seconds",
+    "stopping",
     "targets",
     "theory",
 ]
@@ -54,7 +55,7 @@ __all__ = [
 
 def __getattr__(name: str) -> ModuleType:
     """Import a module that most programs do not need when it is first looked at."""
-    if name in ("callbacks", "errors", "executors", "plots", "problems", "report", "testing", "theory"):
+    if name in ("callbacks", "errors", "executors", "plots", "problems", "report", "stopping", "testing", "theory"):
         import importlib
 
         return importlib.import_module(f"boca.{name}")

@@ -16,6 +16,7 @@ from boca.execution.driver import Driver, Timeout
 from boca.execution.executors import engine
 from boca.execution.options import Callback, OnError, RunOptions, StudyOptions
 from boca.execution.result import Result, result_of
+from boca.execution.stopping import StoppingRule
 from boca.execution.watchdog import Watchdog
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
@@ -33,7 +34,7 @@ def maximize(
     target: Mapping[str, Any] | None = None,
     strategy: Strategy | None = None,
     seed: int | None = None,
-    stop: Callable[[History], bool] | None = None,
+    stop: Callable[[History], bool] | StoppingRule | None = None,
     storage: str | None = None,
     name: str = "study",
     allow_change: bool = False,
@@ -91,7 +92,7 @@ def minimize(
     target: Mapping[str, Any] | None = None,
     strategy: Strategy | None = None,
     seed: int | None = None,
-    stop: Callable[[History], bool] | None = None,
+    stop: Callable[[History], bool] | StoppingRule | None = None,
     storage: str | None = None,
     name: str = "study",
     allow_change: bool = False,
