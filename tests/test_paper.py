@@ -126,6 +126,27 @@ def test_the_list_of_labels_is_that_of_the_source():
     assert labels == set(LABELS) | {f"sec:{name}" for name in SECTIONS.split()} | COMMENTED_OUT
 
 
+def test_the_page_names_every_figure_and_algorithm():
+    for answer in LABELS.values():
+        if answer.startswith(("figure", "Algorithm 1")):
+            number = answer.split()[1]
+            assert re.search(rf"--figure {number}\b", PAPER) or f"Algorithm {number}" in PAPER, answer
+
+
+def test_every_result_with_an_error_is_in_a_row_of_the_benchmarks():
+    """Means, ratios and medians of the answers are those of docs/benchmarks.md, to the digit."""
+    rows_there = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    answers = PAPER.split("## Figure 3 and 4a", 1)[1]
+    quoted = re.findall(r"[+-]?[\d.]+(?:e-\d+)? ± [\d.]+(?:e-\d+)?", answers.replace("\n", " "))
+    assert len(quoted) > 30
+    assert [each for each in quoted if each.rstrip(".") not in rows_there] == []
+    cells = [cell for line in answers.splitlines() if line.startswith("|") for cell in line.split("|")[2:]]
+    alone = [re.sub(r"[+-]?[\d.e-]+ ± [\d.e-]+|above 0\.1", "", cell) for cell in cells]
+    medians = {each for cell in alone for each in re.findall(r"0\.\d+|\d\.\de-05", cell)}
+    assert len(medians) > 20
+    assert [each for each in medians if f"({each})" not in rows_there] == []
+
+
 def test_everything_that_can_be_computed_is():
     assert [row[0] for row in rows() if row not in IMPLEMENTED] == []
 

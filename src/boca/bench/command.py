@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from boca import problems
+from boca.bench import accounts as spending
 from boca.bench import experiments, illustrations, methods, progress, records, runner
 from boca.bench import figures as pictures
 from boca.bench import table as tables
@@ -94,9 +95,13 @@ def run(
 def table(
     directory: _Directory,
     reference: Annotated[str, typer.Option(metavar="M", help="The method that the others are compared with.")] = "boca",
+    accounts: Annotated[
+        bool, typer.Option("--accounts", help="Cumulative regret, and what the budget was spent on, instead.")
+    ] = False,
 ) -> None:
     """Print the runs in a directory as Markdown."""
-    print(tables.markdown(records.load(directory), reference=reference))
+    runs = records.load(directory)
+    print(spending.markdown(runs) if accounts else tables.markdown(runs, reference=reference))
 
 
 @app.command()
