@@ -97,7 +97,9 @@ def good_set() -> Figure:
     filled = axes.contourf(side, side, f, levels=20, cmap="Greys_r")
     figure.colorbar(filled, ax=axes, label="f(x)")
     axes.contour(side, side, f, levels=[float(f.max()) - found.width], colors=_VERMILION, linewidths=1.8)
-    axes.plot(*found.queries.T, "o", color=_BLUE, markersize=4, markeredgecolor="white", markeredgewidth=0.5)
+    axes.plot(
+        *found.queries.T, "o", color=_BLUE, markersize=4, markeredgecolor="white", markeredgewidth=0.5, clip_on=False
+    )
     axes.set(xlabel="x1", ylabel="x2")
     axes.set_title(
         f"Good set: {100 * found.volume:.1f} % of the domain, {100 * found.share_inside:.0f} % of the model's "
