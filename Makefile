@@ -67,14 +67,10 @@ bench: $(VENV)/.dev          ## simple regret of every method on the synthetic p
 	$(BIN)/boca bench table bench-results
 	$(BIN)/boca bench figures bench-results
 
-paper: $(VENV)/.dev          ## the experiments of the paper, with tables and figures (many hours; needs the data)
-	$(BIN)/boca bench run --out paper-results
-	$(BIN)/boca bench run --problem supernova --seeds 10 --jobs 1 --out paper-results \
-	  --method boca --method gp-ucb --method gp-ei --method mf-gp-ucb --method mf-sko
-	$(BIN)/boca bench run --problem newsgroups-small --seeds 5 --jobs 1 --out paper-results \
-	  --method boca --method gp-ucb --method gp-ei
+paper: $(VENV)/.dev          ## the figures of the paper, runs and all; it says how many hours first (needs the data)
+	for figure in 1 2 gain good-set bound; do $(BIN)/boca bench run --figure $$figure --out paper-results || exit 1; done
+	$(BIN)/boca bench run --figure all --out paper-results
 	$(BIN)/boca bench table paper-results
-	$(BIN)/boca bench figures paper-results
 
 overhead: $(ORACLE)/.done     ## seconds per suggestion, beside scikit-learn and BoTorch in the same run
 	$(ORACLE)/bin/python benchmarks/overhead.py

@@ -117,12 +117,13 @@ def in_a_process(what: str, n: int, steps: int) -> Any:
 # A study that continues ----------------------------------------------------------------------------------------------
 
 
-def study(case: Case, n: int) -> boca.Optimizer:
+def study(case: Case, n: int, *, exact: int = posterior.EXACT_UP_TO) -> boca.Optimizer:
     """Return a study that knows the first n results of a case and has made its first suggestion.
 
     That one fits from scratch, because the results were imported, and is not counted.
     """
-    optimizer = boca.Optimizer(case.benchmark.problem, budget=None, seed=0)
+    strategy = boca.Boca(surrogate=boca.Surrogate(exact_results=exact))
+    optimizer = boca.Optimizer(case.benchmark.problem, budget=None, strategy=strategy, seed=0)
     for t in case.trials[:n]:
         optimizer.add(t.x, t.z, t.value)
     step(case, optimizer, np.random.default_rng(0))
@@ -516,16 +517,11 @@ class Hard(Case):
 
 def continued(case: Case, n: int, asks: int, *, exact: int) -> dict[str, float]:
     """Return the regrets after some suggestions on top of n results, with exact inference up to `exact`."""
-    usual = posterior.EXACT_UP_TO
-    posterior.EXACT_UP_TO = exact
-    try:
-        bench, rng = case.benchmark, np.random.default_rng([case.n, 1])
-        optimizer = study(case, n)
-        overhead = statistics.fmean(step(case, optimizer, rng).overhead for _ in range(asks))
-        new = [t for t in optimizer.history if t.number >= n]
-        recommendation = optimizer.recommend()
-    finally:
-        posterior.EXACT_UP_TO = usual
+    bench, rng = case.benchmark, np.random.default_rng([case.n, 1])
+    optimizer = study(case, n, exact=exact)
+    overhead = statistics.fmean(step(case, optimizer, rng).overhead for _ in range(asks))
+    new = [t for t in optimizer.history if t.number >= n]
+    recommendation = optimizer.recommend()
     assert recommendation is not None
     at_target = [t for t in optimizer.history if bench.problem.is_target(t.z)]
     return {

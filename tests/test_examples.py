@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -94,3 +95,30 @@ def test_the_examples_are_short_and_the_readme_names_them_all():
     assert all(len(text.splitlines()) <= 60 for name, text in scripts.items() if name != "digits")
     named = re.findall(r"examples/(\w+)\.py", (EXAMPLES / "README.md").read_text(encoding="utf-8"))
     assert sorted(named) == sorted(scripts)
+
+
+# The notebook ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_notebook_runs_from_the_top_and_its_steps_agree_with_the_method(capsys):
+    """Its cells in one namespace, as a kernel runs them; every figure is closed after its cell."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("Agg")
+    notebook = json.loads((EXAMPLES / "method.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(not cell["outputs"] for cell in cells)
+    names, drawn = {}, 0
+    for cell in cells:
+        exec(compile("".join(cell["source"]), f"method.ipynb, {cell['id']}", "exec"), names)
+        drawn += bool(plt.get_fignums())
+        plt.close("all")
+    assert drawn == 7
+    assert names["roughness"][0.01] > names["roughness"][0.15] > names["roughness"][0.5]
+    said = re.search(r"passes: z = (\S+); asked: z = (\S+)", capsys.readouterr().out)
+    assert said is not None
+    assert said[1] == said[2]  # the decision by hand is the one that was made
+    assert abs(names["trial_x"] - names["best_x"]) < 0.01
+    assert names["regret"][-1] < 0.1
+    assert names["good"].share_inside > names["good"].volume

@@ -16,6 +16,7 @@ EXCEPTIONS: dict[str, str] = {
     "callbacks.py": RE_EXPORTS,
     "errors.py": RE_EXPORTS,
     "executors.py": RE_EXPORTS,
+    "stopping.py": RE_EXPORTS,
     "study/storage/base.py": "is a protocol; tests/study/storage/test_contract.py holds every storage to it",
     "study/storage/memory.py": "is the reference on which tests/study/storage/test_contract.py runs",
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 from dataclasses import fields
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,62 @@ import boca
 
 ROOT = Path(__file__).parents[1]
 PAPER = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+
+
+NUMBERED = r"(?:eq\.|theorem|lemma|definition|assumption|remark) \d+"
+
+# Every label of the paper's source, and the row or the page that answers it.
+LABELS = {
+    "fig:fidelSpace": "figure 1",
+    "fig:gpBWSample": "figure 2",
+    "fig:toy": "figure 3",
+    "fig:branin": "figure 4a",
+    "fig:sn": "figure 4b",
+    "fig:news": "figure 4c",
+    "fig:real": "figure 4a",
+    "alg:mfgpucbtwo": "Algorithm 1",
+    "alg:gpucb": "Algorithm 2",
+    "eqn:gpPost": "eq. 1",
+    "eqn:SnDefn": "eq. 2",
+    "eqn:mfkernel": "eq. 3",
+    "eqn:inffunc": "eq. 4",
+    "eqn:munsigman": "eq. 5",
+    "eqn:mfucb": "eq. 6",
+    "eqn:candfidelst": "eq. 7",
+    "eqn:gpucbregret": "eq. 8",
+    "eqn:Xcalrho": "eq. 9",
+    "thm:regret": "theorem 1",
+    "def:infGain": "definition 2",
+    "asm:kernelAssumption": "assumption 3",
+    "thm:gpucb": "theorem 4",
+    "lem:gaussConcentration": "lemma 5",
+    "lem:IGformula": "lemma 6",
+    "lem:varbound": "lemma 7",
+    "eqn:Xcalrhon": "eq. 10",
+    "thm:main": "theorem 8",
+    "eqn:Hcaln": "eq. 11",
+    "eqn:Qt": "eq. 12",
+    "eqn:thetat": "eq. 13",
+    "eqn:Fcaln": "eq. 14",
+    "eqn:Tnbreakdown": "no number: the three counts that lemma 12 and eq. 11 bound",
+    "lem:ucblemma": "lemma 9",
+    "lem:smoothnesslemma": "lemma 10",
+    "lem:inffuncbound": "lemma 11",
+    "lem:gtrthetatbound": "lemma 12",
+    "lem:mfvarbound": "lemma 13",
+    "lem:IGBoundLemma": "lemma 14",
+    "eqn:Rn": "eq. 15",
+    "rem:construction": "remark 15",
+    "rem:qchoice": "remark 16",
+    "eqn:sumprobgtr": "eq. 16",
+    "eqn:termprobgtr": "eq. 17",
+    "eqn:SLambdaDefn": "sec. 2.2",
+}
+SECTIONS = "intro prelims mfgpucb fidelSelection theory experiments synthetic sn news conclusion ancillary gpucbReview"
+SECTIONS += (
+    " technical analysis setup techLemmas mainproof gtrthetatbound appExperiments appImplementation appSynthetic"
+)
+COMMENTED_OUT = {"sec:implementation", "sec:extensions"}
 
 
 def rows():
@@ -30,7 +88,7 @@ def names_in(text):
 
 def tag_of(row):
     """Return the tag that the code must carry for a row: that of an equation, a theorem or an appendix."""
-    what = re.match(r"(eq\. \d+|theorem \d+|app\. [A-Z]\.\d+)", row[0])
+    what = re.match(rf"({NUMBERED}|sec\. [\d.]+|app\. [A-Z]\.\d+)", row[0])
     assert what is not None, row[0]
     return f"[K17, {what[1]}]"
 
@@ -52,9 +110,45 @@ def found(path):
 IMPLEMENTED = [row for row in rows() if names_in(row[1])]
 
 
-def test_every_equation_of_the_paper_has_a_row():
-    numbered = {int(match[1]) for row in rows() if (match := re.match(r"eq\. (\d+)", row[0]))}
-    assert numbered == set(range(1, 15))
+def test_every_numbered_statement_of_the_paper_has_a_row():
+    numbered = {match[0] for row in rows() if (match := re.match(NUMBERED, row[0]))}
+    assert numbered == {answer for answer in LABELS.values() if re.fullmatch(NUMBERED, answer)}
+    assert {f"eq. {n}" for n in range(1, 18)} <= numbered
+    statements = [int(name.split()[1]) for name in numbered if not name.startswith("eq.")]
+    assert sorted(statements) == list(range(1, 17))
+    assert any(row[0].startswith("sec. 2.2") for row in rows())
+
+
+@pytest.mark.skipif("BOCA_PAPER_SOURCE" not in os.environ, reason="the source of the paper is not part of the project")
+def test_the_list_of_labels_is_that_of_the_source():
+    source = Path(os.environ["BOCA_PAPER_SOURCE"]).read_text(encoding="utf-8")
+    labels = set(re.findall(r"\\label\{([^}]+)\}", source))
+    assert labels == set(LABELS) | {f"sec:{name}" for name in SECTIONS.split()} | COMMENTED_OUT
+
+
+def test_the_page_names_every_figure_and_algorithm():
+    for answer in LABELS.values():
+        if answer.startswith(("figure", "Algorithm 1")):
+            number = answer.split()[1]
+            assert re.search(rf"--figure {number}\b", PAPER) or f"Algorithm {number}" in PAPER, answer
+
+
+def test_every_result_with_an_error_is_in_a_row_of_the_benchmarks():
+    """Means, ratios and medians of the answers are those of docs/benchmarks.md, to the digit."""
+    rows_there = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    answers = PAPER.split("## Figure 3 and 4a", 1)[1]
+    quoted = re.findall(r"[+-]?[\d.]+(?:e-\d+)? ± [\d.]+(?:e-\d+)?", answers.replace("\n", " "))
+    assert len(quoted) > 30
+    assert [each for each in quoted if each.rstrip(".") not in rows_there] == []
+    cells = [cell for line in answers.splitlines() if line.startswith("|") for cell in line.split("|")[2:]]
+    alone = [re.sub(r"[+-]?[\d.e-]+ ± [\d.e-]+|above 0\.1", "", cell) for cell in cells]
+    medians = {each for cell in alone for each in re.findall(r"0\.\d+|\d\.\de-05", cell)}
+    assert len(medians) > 20
+    assert [each for each in medians if f"({each})" not in rows_there] == []
+
+
+def test_everything_that_can_be_computed_is():
+    assert [row[0] for row in rows() if row not in IMPLEMENTED] == []
 
 
 @pytest.mark.parametrize("row", IMPLEMENTED, ids=lambda row: row[0])
@@ -79,12 +173,6 @@ def test_the_tests_exist(row):
         assert re.search(rf"^def {name}\(", (ROOT / "tests" / path).read_text(encoding="utf-8"), re.MULTILINE), test
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row not in IMPLEMENTED], ids=lambda row: row[0])
-def test_what_is_not_computed_says_why(row):
-    assert row[1] == row[2] == "-"
-    assert len(row[3].split()) > 3
-
-
 def test_every_departure_from_the_paper_is_in_the_table():
     ours, theirs = boca.Boca(), boca.Boca.paper()
     departures = {field.name for field in fields(ours) if getattr(ours, field.name) != getattr(theirs, field.name)}
@@ -95,6 +183,45 @@ def test_every_departure_from_the_paper_is_in_the_table():
     }
     told = {name for row in rows() for name in names_in(row[3])}
     assert departures - {"surrogate"} == told
+
+
+# Appendix C.1, line by line: what it says, the field, and its value in `Boca.paper()`.
+APPENDIX = [
+    ("uniform random queries with a tenth of the capital", "start_design", "uniform"),
+    ("the fidelities were picked at random from the available ones", "start_fidelities", "uniform"),
+    ("hyper-parameters by maximising the marginal likelihood", "surrogate.priors", False),
+    ("then updated every 25 iterations", "surrogate.refit_every", 25),
+    ("an SE kernel for phi_X", "surrogate.kernel", "se"),
+    ("an SE kernel for phi_Z", "surrogate.fidelity_kernel", None),
+    ("the mean is the median of the observations", "surrogate.mean", "median"),
+    ("one noise variance, learned", "surrogate.rising_noise", False),
+    ("one model, whatever the results at the target are", "surrogate.guard", None),
+    ("nothing on how the likelihood is maximised: two random starts and the previous optimum", "surrogate.starts", 2),
+    ("the likelihood of all observations", "surrogate.fitted_results", 4000),
+    ("the posterior given all observations", "surrogate.exact_results", 4000),
+    ("beta_t = 0.5 d log(2 l t + 1), not that of the theorem", "theorem", None),
+    ("the UCB was maximised by DIRECT", "maximizer", "direct"),
+    ("x_t maximises the UCB in every iteration", "aims", ("ucb",)),
+    ("and at every fidelity, the target too", "target_turns", ("aim",)),
+    ("with the length scales that were learned", "max_shrink", 1.0),
+    ("three conditions on z and no fourth", "information_per_cost", False),
+    ("c starts at 1", "first_c", 1.0),
+    ("and is updated every 20 iterations", "adapt_c", True),
+    ("no query is kept for the end", "reserve_last", False),
+    ("the GP is learned, but for the first two experiments", "hyperparameters", None),
+]
+
+
+@pytest.mark.parametrize(("line", "name", "value"), APPENDIX, ids=lambda given: str(given)[:40])
+def test_the_fields_of_the_paper_are_what_its_appendix_says(line, name, value):
+    assert attrgetter(name)(boca.Boca.paper()) == value, line
+
+
+def test_every_field_has_a_line_of_the_appendix():
+    paper = boca.Boca.paper()
+    every = {field.name for field in fields(paper)} - {"surrogate"}
+    every |= {f"surrogate.{field.name}" for field in fields(paper.surrogate)}
+    assert {name for _, name, _ in APPENDIX} == every
 
 
 def test_pictures_and_commands_exist():

@@ -30,6 +30,7 @@ def strategy(name: str, options: Mapping[str, Any]) -> Any:
     return boca.Boca.paper(**given) if name == "Boca.paper" else getattr(boca, name)(**given)
 
 
+_LATER_KEYS = {"at_bound"}  # of `why`, which the pinned commit does not have
 _SWITCHES = {"learn_maximum", "improve_at_target", "improve_on_draws", "doubt_fidelities"}
 
 
@@ -61,7 +62,8 @@ def suggest(
 ) -> dict[str, Any]:
     """Return x, z and why of a decision; `budget` has total, start, spent and reserved."""
     suggestion = chooser.suggest(problem, past, boca.Budget(**budget), rng)
-    return {"x": suggestion.x, "z": suggestion.z, "why": suggestion.why}
+    why = {key: value for key, value in suggestion.why.items() if key not in _LATER_KEYS}
+    return {"x": suggestion.x, "z": suggestion.z, "why": why}
 
 
 def budget(problem: boca.Problem, past: boca.History, limit: Any) -> dict[str, float]:

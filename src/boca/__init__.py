@@ -47,13 +47,15 @@ __all__ = [
     "minimize",
     "problems",
     "seconds",
+    "stopping",
     "targets",
+    "theory",
 ]
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a module that most programs do not need when it is first looked at."""
-    if name in ("callbacks", "errors", "executors", "plots", "problems", "report", "testing"):
+    if name in ("callbacks", "errors", "executors", "plots", "problems", "report", "stopping", "testing", "theory"):
         import importlib
 
         return importlib.import_module(f"boca.{name}")

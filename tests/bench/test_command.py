@@ -335,3 +335,43 @@ def test_ten_kills_at_random_moments_change_nothing(toy: Any, tmp_path: Path) ->
     assert without_overhead(killed) == without_overhead(whole)
     assert "| boca | 20 |" in "\n".join(without_overhead(whole))
     assert all(len(records.read(path)) == 20 for path in killed.glob("*.jsonl"))  # nothing ran twice
+
+
+# Figures of the paper -------------------------------------------------------------------------------------------------
+
+
+def test_a_figure_without_runs_is_written(said: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    status, out, _ = said("bench", "run", "--figure", "2", "--out", tmp_path)
+    assert status == 0
+    assert out.split() == [f"{tmp_path}/figure-2.png", f"{tmp_path}/figure-2.svg"]
+    assert all(Path(path).stat().st_size > 1000 for path in out.split())
+    status, _, errors = said("bench", "run", "--figure", "2", "--seeds", "3", "--out", tmp_path)
+    assert status != 0
+    assert "--seeds has no meaning" in errors
+
+
+def test_a_figure_with_runs_says_its_hours_first_runs_what_is_missing_and_is_drawn(
+    said: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    few = ("--problem", "gp-smooth", "--method", "random", "--seeds", "2", "--jobs", "1", "--out", tmp_path)
+    status, out, errors = said("bench", "run", "--figure", "3", *few)
+    assert status == 0
+    assert errors.splitlines()[0].startswith("About 0.0 hours on one core, and longer: never measured were random on")
+    assert out.split() == [f"{tmp_path}/figure-3/regret.png", f"{tmp_path}/figure-3/regret.svg"]
+    assert len(records.load(tmp_path)["gp-smooth"]["random"]) == 2
+    status, _, errors = said("bench", "run", "--figure", "3", *few)
+    assert errors.splitlines()[:2] == ["About 0.0 hours on one core.", "2 of 2 runs are done, 0 are left."]
+
+
+def test_a_figure_has_the_problems_methods_and_seeds_of_the_paper(
+    said: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Cell] = []
+    monkeypatch.setattr(command, "_run_missing", lambda wanted, out, jobs: asked.extend(wanted))
+    said("bench", "run", "--figure", "4a", "--out", tmp_path)
+    assert {cell.problem for cell in asked} == {"branin"}
+    assert {cell.seed for cell in asked} == set(range(20))
+    assert {"mf-gp-ucb", "mf-gp-ucb-3", "boca-paper"} <= {cell.method for cell in asked}
+    status, _, errors = said("bench", "run", "--figure", "5", "--out", tmp_path)
+    assert status != 0
+    assert "must be one of 3, 4a, 4b, 4c" in errors

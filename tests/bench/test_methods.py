@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import boca
 from boca import problems
+from boca.accounting.cost import costs
 from boca.bench import methods
 from boca.domain.errors import InvalidInput
+from boca.strategies import Theorem
+from boca.strategies.ladder import ladder
 
 
 @pytest.mark.parametrize("name", [n for n in methods.METHODS if n not in ("random", "boca-learned")])
@@ -28,6 +32,10 @@ def test_the_methods_are_what_their_names_say() -> None:
         "boca-learned": boca.Boca(),
         "boca-paper": boca.Boca.paper(),
         "boca-paper-sobol": boca.Boca.paper(maximizer="sobol"),
+        "boca-paper-c1": replace(boca.Boca.paper(), adapt_c=False),
+        "boca-paper-theorem": boca.Boca.paper(theorem=Theorem()),
+        "mf-gp-ucb-3": boca.MFGPUCB(),
+        "mf-sko-3": boca.MFSKO(),
         "gp-ucb": boca.GPUCB(),
         "gp-ei": boca.GPEI(),
         "mf-gp-ucb": boca.MFGPUCB(),
@@ -36,7 +44,8 @@ def test_the_methods_are_what_their_names_say() -> None:
     }
     assert {name: methods.method(name)(currin, False) for name in methods.METHODS} == expected
     assert methods.method("boca-learned")(problems.get("gp-smooth"), False) == boca.Boca()
-    assert set(methods.DEFAULT_METHODS) == set(expected) - {"boca-learned", "boca-paper-sobol"}
+    assert methods.DEFAULT_METHODS == ("boca", "boca-paper", "gp-ucb", "gp-ei", "mf-gp-ucb", "mf-sko", "random")
+    assert set(methods.EFFORT) | {"boca", "boca-learned", "boca-paper-sobol"} == set(expected)
 
 
 def test_the_finite_methods_have_ten_fidelities_on_branin_as_in_the_paper() -> None:
@@ -44,6 +53,13 @@ def test_the_finite_methods_have_ten_fidelities_on_branin_as_in_the_paper() -> N
     branin = problems.get("branin")
     assert methods.method("mf-gp-ucb")(branin, False) == boca.MFGPUCB(tenths)
     assert methods.method("mf-sko")(branin, False) == boca.MFSKO(tenths)
+
+
+def test_with_three_in_their_names_they_have_three_on_branin_too() -> None:
+    branin = problems.get("branin")
+    for name, strategy in (("mf-gp-ucb-3", boca.MFGPUCB()), ("mf-sko-3", boca.MFSKO())):
+        assert methods.method(name)(branin, False) == strategy
+        assert len(ladder(branin.problem, None, costs(branin.problem, boca.History()))) == 3
 
 
 def test_methods_of_ones_own(toy: Any) -> None:

@@ -60,7 +60,7 @@ def test_retries_are_a_whole_number(wrong):
     ("wrong", "message"),
     [
         ({"on_error": "ignore"}, "on_error must be one of"),
-        ({"stop": 3}, "stop must be a function of the history, or None; got 3"),
+        ({"stop": 3}, "stop must be a function of the history, a rule of boca.stopping, or None; got 3"),
         ({"timeout": 5.0}, "executor=1"),
         ({"timeout": math.nan, "executor": 2}, "timeout must be"),
         ({"callbacks": "log"}, "got 'log'"),

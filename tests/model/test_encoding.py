@@ -35,6 +35,30 @@ def test_a_kernel_with_a_misspelt_name_is_told_the_names(fidelity, words):
         boca.Optimizer(problem, budget=boca.targets(3), strategy=strategy)
 
 
+@pytest.mark.parametrize("name", [None, "se", "matern52"])
+def test_the_kernel_on_fidelities_has_a_name(name):
+    """Numbers get the kernel of that name; options stay squared exponential."""
+    fidelity = boca.Space(z=boca.Float(0.0, 1.0), source=boca.Choice(["lab", "field"]), m=boca.Int(0, 4))
+    problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), fidelity, target={"source": "field"})
+    known = {"kappa0": 2.0, "eta2": 0.01, "mean": 0.0, "h_x": [0.3], "h_z": [0.5, 0.8, 2.0]}
+    history = boca.Optimizer(problem, budget=None, seed=0)
+    history.add({"a": 0.5}, problem.target, 1.0)
+    surrogate = boca.Surrogate(fidelity_kernel=name)
+    model = surrogate.model(problem, history.history, np.random.default_rng(0), hyperparameters=known)
+    Z = np.array([[1.0, 1.0, 1.0], [0.2, 1.0, 0.5], [0.2, 0.0, 0.5]])
+    k, own, star = model.encoding.fidelity_covariance(model.h, Z)
+    r = math.hypot(0.8 / 0.5, 0.5 / 2.0)
+    expected = [1.0, PHI[name or "se"](r), PHI[name or "se"](r) * math.exp(-0.5 / 0.8**2)]
+    np.testing.assert_allclose(k, expected, rtol=1e-9)
+    np.testing.assert_array_equal(own, np.ones(3))
+    assert star == 1.0
+
+
+def test_a_name_that_is_no_kernel_is_refused():
+    with pytest.raises(InvalidInput, match="fidelity_kernel"):
+        boca.Surrogate(fidelity_kernel="cubic")
+
+
 @pytest.fixture(params=["se", "matern52"])
 def encoding(request):
     space = boca.Space(

@@ -11,7 +11,7 @@ import pytest
 import boca
 from boca import History, Trial, testing
 from boca.gp import fit as gp_fit
-from boca.model import fidelity_use, posterior, surrogate
+from boca.model import posterior
 from boca.model.dataset import Dataset
 from boca.model.encoding import Encoding
 from boca.model.fidelity_use import FITTED_RESULTS
@@ -22,15 +22,18 @@ from boca.testing import CASES, CHECKS
 
 BY_NAME = {case.name: case for case in CASES}
 RANDOM = np.random.default_rng
+SMALL = {"fitted_results": 30, "exact_results": 60}
+
+
+def small_boca(**settings):
+    return boca.Boca(surrogate=Surrogate(**SMALL), **settings)
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """Results are many from 60 on; so whole studies of many take seconds."""
-    for name, value in {"EXACT_UP_TO": 60, "ACTIVE_RESULTS": 40, "LEADING_RESULTS": 12}.items():
+    """With `SMALL`, results are many from 60 on; so whole studies of many take seconds."""
+    for name, value in {"ACTIVE_RESULTS": 40, "LEADING_RESULTS": 12}.items():
         monkeypatch.setattr(posterior, name, value)
-    for module in (surrogate, fidelity_use):
-        monkeypatch.setattr(module, "FITTED_RESULTS", 30)
 
 
 def laplace(a, b):
@@ -59,13 +62,13 @@ def brought(case, optimizer, n, *, seed=0):
 
 
 def study(case, n=100, *, strategy=None, seed=0, **more):
-    strategy = boca.Boca() if strategy is None else strategy
+    strategy = small_boca() if strategy is None else strategy
     return brought(case, boca.Optimizer(case.problem, budget=None, strategy=strategy, seed=seed, **more), n)
 
 
 def model(case, n, *, seed=0, **settings):
     history = study(case, n, strategy=boca.RandomSearch()).history
-    return Surrogate(**settings).model(case.problem, history, RANDOM(seed))
+    return Surrogate(**SMALL | settings).model(case.problem, history, RANDOM(seed))
 
 
 # Which results speak --------------------------------------------------------------------------------------------------
@@ -103,7 +106,7 @@ def test_without_any_result_at_the_target_the_others_are_active():
     for _ in range(80):
         x, z = point(case.problem.space, rng), {"n": 0.3 * rng.random(), "m": 2}
         optimizer.add(x, z, case.value(x, z))
-    fitted = Surrogate().model(case.problem, optimizer.history, RANDOM(0))
+    fitted = Surrogate(**SMALL).model(case.problem, optimizer.history, RANDOM(0))
     assert len(fitted.gp.X) == 40
     assert optimizer.ask().why["phase"] == "model"
 
@@ -117,8 +120,7 @@ def test_just_beyond_what_is_exact_the_model_is_close_to_the_exact_one(name, mon
     fitted = model(case, 61, guard=None)  # from all results
     U = case.problem.space.snap(RANDOM(2).random((200, len(case.problem.space))))
     mean, deviation = fitted.moments(U)
-    monkeypatch.setattr(posterior, "EXACT_UP_TO", 61)
-    exact = replace(fitted)
+    exact = replace(fitted, exact_results=61)
     assert len(exact.gp.factor.L) == 61
     exact_mean, exact_deviation = exact.moments(U)
     off = np.abs(mean - exact_mean) / (exact_deviation + 0.02)
@@ -127,7 +129,7 @@ def test_just_beyond_what_is_exact_the_model_is_close_to_the_exact_one(name, mon
     np.testing.assert_allclose(deviation, exact_deviation, rtol=0.6, atol=1e-4)
 
 
-def test_at_its_real_size_the_model_is_close_to_the_exact_one(monkeypatch):
+def test_at_its_real_size_the_model_is_close_to_the_exact_one():
     """1,201 results on Hartmann 3, through 800 of them, with the noise that they were made with."""
     bench, rng = boca.problems.get("hartmann3"), RANDOM(3)
     problem = bench.problem
@@ -145,8 +147,7 @@ def test_at_its_real_size_the_model_is_close_to_the_exact_one(monkeypatch):
     assert len(ours.gp.factor.L) == ACTIVE_RESULTS
     U = RANDOM(4).random((500, 3))
     mean, deviation = ours.moments(U)
-    monkeypatch.setattr(posterior, "EXACT_UP_TO", EXACT_UP_TO + 1)
-    exact = replace(ours)
+    exact = replace(ours, exact_results=EXACT_UP_TO + 1)
     assert len(exact.gp.factor.L) == EXACT_UP_TO + 1
     exact_mean, exact_deviation = exact.moments(U)
     off = np.abs(mean - exact_mean) / exact_deviation
@@ -154,6 +155,71 @@ def test_at_its_real_size_the_model_is_close_to_the_exact_one(monkeypatch):
     assert np.max(off) < 1.0
     np.testing.assert_allclose(deviation, exact_deviation, rtol=0.3)
     assert np.mean(np.abs(deviation / exact_deviation - 1.0)) < 0.03
+
+
+def test_the_limits_of_the_paper_are_beyond_what_its_problems_can_reach():
+    """The capital buys at most capital / least cost queries: 4,000 on hartmann6 by the paper's cost function."""
+    paper = Surrogate.paper()
+    most = {}
+    for name in ("gp-smooth", "gp-rough", "currin", "hartmann3", "hartmann6", "borehole", "branin"):
+        bench = boca.problems.get(name)
+        least = min(bench.problem.cost(z) for z in bench.problem.grid[0])
+        most[name] = bench.budget.amount * bench.problem.target_cost / least
+    assert max(most, key=most.get) == "hartmann6"
+    assert round(max(most.values())) == paper.fitted_results == paper.exact_results == 4000
+
+
+def test_the_paper_learns_from_and_infers_from_all_results(monkeypatch):
+    seen = []
+
+    def spy(kernel, X, y, **more):
+        seen.append(len(y))
+        return np.zeros(len(more["prior"].mean))
+
+    monkeypatch.setattr(gp_fit, "fit", spy)
+    case = BY_NAME["two-fidelities"]
+    history = study(case, 1210, strategy=boca.RandomSearch()).history
+    for surrogate, fitted, rows in ((Surrogate.paper(), 1210, 1210), (Surrogate(guard=None), 500, 800)):
+        found = replace(surrogate, rising_noise=False).model(case.problem, history, RANDOM(0))
+        assert seen.pop() == fitted
+        assert len(found.gp.X) == rows
+
+
+@pytest.mark.parametrize("name", ["fitted_results", "exact_results"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, "many", None])
+def test_a_limit_is_a_whole_number_of_results(name, value):
+    with pytest.raises(boca.BocaError, match=name):
+        Surrogate(**{name: value})
+
+
+# Length scales at a bound ---------------------------------------------------------------------------------------------
+
+
+def test_a_length_scale_at_its_bound_is_named_in_why():
+    """Values that do not depend on b or n: likelihood alone pushes their length scales to ten."""
+    case = BY_NAME["two-fidelities"]
+    rng, problem = RANDOM(0), case.problem
+    for strategy in (boca.Boca.paper(maximizer="sobol"), boca.GPUCB(maximizer="sobol")):
+        optimizer = boca.Optimizer(problem, budget=None, strategy=strategy, seed=0)
+        for _ in range(30):
+            x = point(problem.space, rng)
+            optimizer.add(x, problem.target, float(np.sin(7.0 * problem.space.to_unit([x])[0, 0])))
+        why = optimizer.ask().why
+        h = why["hyperparameters"]
+        expected = {
+            name: [p for p, value in zip(names, h[name], strict=True) if value > 9.99]
+            for name, names in (("h_x", list(problem.space)), ("h_z", list(problem.fidelity)))
+        }
+        assert why["at_bound"] == {name: names for name, names in expected.items() if names}
+        assert next(iter(problem.space)) not in why["at_bound"]["h_x"]  # on which the values do depend
+
+
+def test_between_its_bounds_and_in_a_known_process_nothing_is_said():
+    case = BY_NAME["two-fidelities"]
+    known = known_process(case.problem, eta2=0.01) | {"h_x": [10.0, 0.01]}
+    for strategy in (small_boca(), boca.Boca(hyperparameters=known)):
+        optimizer = brought(case, boca.Optimizer(case.problem, budget=None, strategy=strategy, seed=0), 20)
+        assert "at_bound" not in optimizer.ask().why
 
 
 # Hyperparameters from some -------------------------------------------------------------------------------------------
@@ -180,12 +246,10 @@ def test_a_fit_sees_as_many_results_as_it_should_and_standardizes_by_all(monkeyp
 
 
 @pytest.mark.usefixtures("small")
-def test_hyperparameters_from_some_are_near_those_from_all(monkeypatch):
+def test_hyperparameters_from_some_are_near_those_from_all():
     case = BY_NAME["two-fidelities"]
     from_some = model(case, 150)
-    for module in (surrogate, fidelity_use):
-        monkeypatch.setattr(module, "FITTED_RESULTS", 10**9)
-    from_all = model(case, 150)
+    from_all = model(case, 150, fitted_results=10**9)
     some, every = (fitted.h[: fitted.encoding.kernel.size] for fitted in (from_some, from_all))
     assert not np.array_equal(some, every)
     assert np.all(np.abs(np.log(some / every)) < 1.5)
@@ -213,13 +277,13 @@ def name_of(check):
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.usefixtures("many")
 def test_suggestions_after_many_results_exist_in_every_kind_of_space(case, check):
-    check(boca.Boca(), case)
+    check(small_boca(), case)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
 @pytest.mark.usefixtures("many")
 def test_the_contract_holds_with_many_results(check):
-    check(boca.Boca(), BY_NAME["two-fidelities"])
+    check(small_boca(), BY_NAME["two-fidelities"])
 
 
 @pytest.mark.slow
@@ -227,7 +291,7 @@ def test_the_contract_holds_with_many_results(check):
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.usefixtures("many")
 def test_the_contract_holds_with_many_results_in_every_kind_of_space(case, check):
-    check(boca.Boca(), case)
+    check(small_boca(), case)
 
 
 @pytest.mark.slow
@@ -235,13 +299,13 @@ def test_the_contract_holds_with_many_results_in_every_kind_of_space(case, check
 @pytest.mark.parametrize("case", ["two-fidelities", "sources"])
 @pytest.mark.usefixtures("many")
 def test_the_contract_holds_with_many_results_and_a_kernel_of_the_user(case, check):
-    check(boca.Boca(surrogate=Surrogate(fidelity_kernel=laplace)), BY_NAME[case])
+    check(boca.Boca(surrogate=Surrogate(**SMALL, fidelity_kernel=laplace)), BY_NAME[case])
 
 
 @pytest.mark.parametrize("case", ["two-fidelities", "sources"])
 @pytest.mark.usefixtures("many")
 def test_a_kernel_of_the_user_takes_many_results(case):
-    strategy = boca.Boca(surrogate=Surrogate(fidelity_kernel=laplace))
+    strategy = boca.Boca(surrogate=Surrogate(**SMALL, fidelity_kernel=laplace))
     testing.check_reasons_are_given(strategy, BY_NAME[case])
 
 
@@ -254,14 +318,15 @@ def known_process(problem, *, eta2):
 @pytest.mark.parametrize("case", ["two-fidelities", "every-kind-of-parameter", "few-points"])
 @pytest.mark.usefixtures("many")
 def test_a_process_that_is_known_is_compressed_too(case, eta2):
-    strategy = boca.Boca(hyperparameters=known_process(BY_NAME[case].problem, eta2=eta2))
+    strategy = small_boca(hyperparameters=known_process(BY_NAME[case].problem, eta2=eta2))
     testing.check_reasons_are_given(strategy, BY_NAME[case])
 
 
-@pytest.mark.parametrize("strategy", [boca.GPUCB(maximizer="sobol"), boca.GPEI(maximizer="sobol")], ids=["ucb", "ei"])
+@pytest.mark.parametrize("strategy", [boca.GPUCB, boca.GPEI], ids=["ucb", "ei"])
 @pytest.mark.usefixtures("many")
 def test_the_baselines_take_many_results_too(strategy):
-    testing.check_points_exist(strategy, BY_NAME["every-kind-of-parameter"])
+    surrogate = replace(Surrogate.paper(), **SMALL)
+    testing.check_points_exist(strategy(surrogate, "sobol"), BY_NAME["every-kind-of-parameter"])
 
 
 def eventful(case, optimizer, steps):
@@ -310,7 +375,7 @@ def test_a_stored_study_with_many_results_is_resumed_to_the_bit(tmp_path):
     where = {"storage": f"sqlite:///{tmp_path}/study.db", "name": "many"}
     whole = eventful(case, study(case, 80, seed=8), 8)
     eventful(case, study(case, 80, seed=8, **where), 8)
-    resumed = boca.Optimizer(case.problem, budget=None, strategy=boca.Boca(), seed=8, **where)
+    resumed = boca.Optimizer(case.problem, budget=None, strategy=small_boca(), seed=8, **where)
     assert [t.x for t in resumed.history] == [t.x for t in whole.history]
     one, other = whole.ask(), resumed.ask()
     assert (one.number, one.x, one.z, one.why) == (other.number, other.x, other.z, other.why)
@@ -341,7 +406,7 @@ def test_what_is_out_is_kept_away_from_with_many_results():
     optimizer = study(case, 80, seed=10)
     out = optimizer.ask(4)
     assert len({tuple(t.x.values()) for t in out}) == 4
-    fitted = Surrogate().model(case.problem, optimizer.history, RANDOM(0))
+    fitted = Surrogate(**SMALL).model(case.problem, optimizer.history, RANDOM(0))
     data = replace(fitted.data, pending=np.empty((0, 2)), is_pending_target=np.empty(0, dtype=bool))
     alone = replace(fitted, data=data)
     U = case.problem.space.to_unit([t.x for t in out])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import namedtuple
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -207,6 +208,20 @@ def test_c_waits_for_twenty_iterations_and_looks_at_the_last_twenty_only():
     assert adapted_c(1.0, [True] * 39) == 0.5
     assert adapted_c(1.0, [True] * 20 + [False] * 20) == 1.0
     assert adapted_c(0.25, [False] * 20) == 0.5
+
+
+def test_c_stays_where_it_is_if_it_is_not_adapted():
+    """Where cheap fidelities say nothing, most queries are at the target, which halves c."""
+    bench, found = boca.problems.get("gp-rough", seed=1), {}
+    paper = boca.Boca.paper(maximizer="sobol", hyperparameters=bench.hyperparameters)
+    for adapts in (True, False):
+        strategy = replace(paper, adapt_c=adapts)
+        optimizer = boca.Optimizer(bench.problem, budget=boca.targets(12), strategy=strategy, seed=1)
+        while (trial := optimizer.ask()) is not None:
+            optimizer.tell(trial, bench.value(trial.x, trial.z))
+        found[adapts] = {trial.why["c"] for trial in optimizer.history.chosen}
+    assert found[False] == {1.0}
+    assert found[True] > {1.0}
 
 
 # One decision in a model that is known ------------------------------------------------------------------------------

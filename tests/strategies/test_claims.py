@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import pytest
 
 import boca
 from boca.bench import records, runner, table
@@ -77,3 +78,20 @@ def test_boca_is_not_behind_gp_ucb_at_the_end_on_a_rough_sample():
 
 def test_a_random_choice_of_fidelities_is_not_ahead():
     assert not is_ahead_at_half_the_budget_where_fidelities_tell_much("random fidelity")
+
+
+@pytest.mark.slow
+def test_on_branin_the_rule_for_z_hardly_speaks_and_h_z_is_at_its_bound():
+    """Findings of docs/paper.md on the paper's algorithm, which its own maximizer has no part in."""
+    bench = boca.problems.get("branin")
+    optimizer = boca.Optimizer(bench.problem, budget=bench.budget, strategy=Boca.paper(maximizer="sobol"), seed=1)
+    noise = np.random.default_rng([1, 1_000_003])
+    while (trial := optimizer.ask()) is not None:
+        optimizer.tell(trial, bench.observe(trial.x, trial.z, noise))
+    chosen = optimizer.history.chosen
+    cheap_of_rule = sum(not bench.problem.is_target(trial.z) for trial in chosen)
+    cheap = sum(not bench.problem.is_target(trial.z) for trial in optimizer.history)
+    assert len(chosen) > 40
+    assert cheap_of_rule <= 0.1 * cheap
+    at_bound = [trial.why.get("at_bound", {}).get("h_z", []) for trial in chosen]
+    assert sum(len(names) > 0 for names in at_bound) > 0.5 * len(chosen)

@@ -16,6 +16,7 @@ from boca.domain.errors import InvalidInput
 from boca.gp.kernels import Radial
 from boca.model.surrogate import Surrogate
 from boca.study.spec import describe, differences, limit_of, plain, problem_of
+from boca.study.spec import remade as remade_settings
 from support.places import on
 
 SPACE = Space(a=Float(0.5, 8.0, log=True), b=Int(1, 5), c=Choice(["x", "y"]))
@@ -241,6 +242,31 @@ def test_a_study_of_another_version_needs_permission_and_goes_on_with_its_trials
     assert again.ask().number == 1
     assert database.database().spec("study")["strategy"] == plain(Boca())  # from here on it is of this version
     assert len(begun(database, strategy=Boca()).history) == 2
+
+
+def before_the_limits(strategy):
+    del strategy["adapt_c"], strategy["surrogate"]["fitted_results"], strategy["surrogate"]["exact_results"]
+
+
+def test_a_study_from_before_a_field_continues_with_what_was_done_then(database):
+    begun(database, strategy=Boca())
+    remade(database, before_the_limits)
+    stored = database.database().spec("study")["strategy"]
+    assert "adapt_c" not in stored
+    assert remade_settings(stored) == Boca()
+    assert begun(database, strategy=Boca()).strategy == Boca()  # nobody is asked
+
+
+def test_where_the_paper_sets_another_value_the_study_keeps_the_old_one_or_asks(database):
+    begun(database, strategy=Boca.paper())
+    remade(database, before_the_limits)
+    limited = replace(Boca.paper(), surrogate=replace(Surrogate.paper(), fitted_results=500, exact_results=1200))
+    assert remade_settings(database.database().spec("study")["strategy"]) == limited
+    begun(database, strategy=limited)
+    with pytest.raises(InvalidInput, match=r"surrogate\.exact_results.*allow_change=True"):
+        begun(database, strategy=Boca.paper())
+    begun(database, strategy=Boca.paper(), allow_change=True)
+    assert database.database().spec("study")["strategy"] == plain(Boca.paper())
 
 
 def test_permission_for_another_version_is_none_for_another_setting(database):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Annotated
@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from boca import problems
+from boca.bench import accounts as spending
+from boca.bench import experiments, illustrations, methods, progress, records, runner
 from boca.bench import figures as pictures
-from boca.bench import methods, progress, records, runner
 from boca.bench import table as tables
 from boca.domain.errors import InvalidInput
 
@@ -53,6 +54,14 @@ def run(
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Worker processes of one thread each.")] = 2,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the runs are kept.")] = Path("bench-results"),
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="F",
+            help=f"Of the paper: {', '.join(experiments.EXPERIMENTS)} or all, with its problems, methods and seeds "
+            f"unless they are named; or one without runs: {', '.join(illustrations.FIGURES)}.",
+        ),
+    ] = None,
     learn: Annotated[
         bool,
         typer.Option(
@@ -61,22 +70,38 @@ def run(
     ] = False,
 ) -> None:
     """Run what is missing; it can be stopped and resumed at any time."""
-    wanted = cells(
-        problem or DEFAULT_PROBLEMS,
-        method or methods.DEFAULT_METHODS,
-        None if seeds is None else parse_seeds(seeds),
-        learn=learn,
-    )
+    if figure is not None and figure in illustrations.FIGURES:
+        _refuse_with_figure(figure, {"--problem": problem, "--method": method, "--seeds": seeds, "--learn": learn})
+        _print_all(illustrations.write(figure, out))
+        return
+    chosen_seeds = None if seeds is None else parse_seeds(seeds)
+    if figure is None:
+        wanted = cells(problem or DEFAULT_PROBLEMS, method or methods.DEFAULT_METHODS, chosen_seeds, learn=learn)
+        _run_missing(wanted, out, jobs)
+        return
+    by_figure = {
+        name: cells(problem or shown.problems, method or shown.methods, chosen_seeds or range(shown.seeds), learn=learn)
+        for name, shown in experiments.named(figure).items()
+    }
+    wanted = runner.cheapest_first(cell for some in by_figure.values() for cell in some)
+    _say(experiments.forecast(runner.missing(wanted, out)))
     _run_missing(wanted, out, jobs)
+    for name, some in by_figure.items():
+        runs = chosen(records.load(out), sorted({c.problem for c in some}), sorted({c.method for c in some}))
+        _print_all(pictures.write(runs, out / f"figure-{name}"))
 
 
 @app.command()
 def table(
     directory: _Directory,
     reference: Annotated[str, typer.Option(metavar="M", help="The method that the others are compared with.")] = "boca",
+    accounts: Annotated[
+        bool, typer.Option("--accounts", help="Cumulative regret, and what the budget was spent on, instead.")
+    ] = False,
 ) -> None:
     """Print the runs in a directory as Markdown."""
-    print(tables.markdown(records.load(directory), reference=reference))
+    runs = records.load(directory)
+    print(spending.markdown(runs) if accounts else tables.markdown(runs, reference=reference))
 
 
 @app.command()
@@ -94,7 +119,18 @@ def figures(
 ) -> None:
     """Draw the runs in a directory as PNG and SVG, and print the names of the files."""
     runs = chosen(records.load(directory), problem or (), method or ())
-    for path in pictures.write(runs, directory if out is None else out):
+    _print_all(pictures.write(runs, directory if out is None else out))
+
+
+def _refuse_with_figure(figure: str, given: Mapping[str, object]) -> None:
+    """Refuse options of runs beside a figure that has none."""
+    for option, value in given.items():
+        if value:
+            raise InvalidInput(f"{option} has no meaning with --figure {figure}, which makes no runs. Leave it out.")
+
+
+def _print_all(paths: Iterable[Path]) -> None:
+    for path in paths:
         print(path)
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from boca import problems
 from boca.domain.errors import BocaError, InvalidInput
 from boca.problems import Benchmark
-from boca.strategies import MFGPUCB, MFSKO, Boca, Strategy
+from boca.strategies import MFGPUCB, MFSKO, Boca, Strategy, Theorem
 from boca.strategies.registry import STRATEGIES
 from boca.studyfile.importing import imported
 
@@ -38,6 +38,11 @@ def _branin_list(strategy: Strategy, benchmark: Benchmark) -> Strategy:
     return replace(strategy, fidelities=[dict.fromkeys(benchmark.problem.fidelity, k / 10) for k in range(1, 11)])
 
 
+def _three_fidelities(make: Callable[[], Strategy]) -> Method:
+    """Return a finite method with three fidelities on every problem, Branin included."""
+    return lambda benchmark, learn: _informed(make(), benchmark, learn)
+
+
 def _registered(make: Callable[[], Strategy]) -> Method:
     return lambda benchmark, learn: _informed(_branin_list(make(), benchmark), benchmark, learn)
 
@@ -46,13 +51,23 @@ METHODS: Mapping[str, Method] = {
     **{name: _registered(make) for name, make in STRATEGIES.items()},
     "boca-learned": lambda benchmark, learn: Boca(),
     "boca-paper-sobol": _registered(lambda: Boca.paper(maximizer="sobol")),
+    "boca-paper-c1": _registered(lambda: replace(Boca.paper(), adapt_c=False)),
+    "boca-paper-theorem": _registered(lambda: Boca.paper(theorem=Theorem())),
+    "mf-gp-ucb-3": _three_fidelities(MFGPUCB),
+    "mf-sko-3": _three_fidelities(MFSKO),
 }
 
 DEFAULT_METHODS = tuple(STRATEGIES)
 
 # Roughly how long a suggestion takes in units of one by `boca`: it decides what runs first, and first guesses of the
 # time left.
-EFFORT = {"random": 0.2, "boca-paper": 20.0, "gp-ucb": 15.0, "gp-ei": 15.0, "mf-gp-ucb": 40.0, "mf-sko": 60.0}
+EFFORT = {
+    "random": 0.2,
+    **dict.fromkeys(("boca-paper", "boca-paper-c1", "boca-paper-theorem"), 20.0),
+    **dict.fromkeys(("gp-ucb", "gp-ei"), 15.0),
+    **dict.fromkeys(("mf-gp-ucb", "mf-gp-ucb-3"), 40.0),
+    **dict.fromkeys(("mf-sko", "mf-sko-3"), 60.0),
+}
 
 
 def method(name: str) -> Method:

@@ -13,6 +13,7 @@ from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
 from boca.execution.driver import Timeout
 from boca.execution.executors import refuse_wrong_timeout
+from boca.execution.stopping import StoppingRule
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
 
@@ -53,7 +54,7 @@ class RunOptions:
     timeout: Timeout | None = None
     max_retries: int = 2
     on_error: OnError = "fail"
-    stop: Callable[[History], bool] | None = None
+    stop: Callable[[History], bool] | StoppingRule | None = None
     callbacks: Callback | Sequence[Callback] = ()
     progress: bool | None = None
 
@@ -62,8 +63,12 @@ class RunOptions:
         retries = self.max_retries
         if isinstance(retries, bool) or not isinstance(retries, Integral) or retries < 0:
             raise InvalidInput(f"max_retries must be a whole number, 0 or more; got {retries!r}.")
-        if self.stop is not None and not callable(self.stop):
-            raise InvalidInput(f"stop must be a function of the history, or None; got {self.stop!r}.")
+        is_rule = isinstance(self.stop, StoppingRule) and not isinstance(self.stop, type)
+        if self.stop is not None and not callable(self.stop) and not is_rule:
+            raise InvalidInput(
+                f"stop must be a function of the history, a rule of boca.stopping, or None; got {self.stop!r}. "
+                "Try stop=boca.stopping.NotWorthIt(price=...)."
+            )
         refuse_wrong_timeout(self.timeout, self.executor)
         object.__setattr__(self, "max_retries", int(retries))
         object.__setattr__(self, "callbacks", _callback_list(self.callbacks))

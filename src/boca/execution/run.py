@@ -18,6 +18,7 @@ from boca.execution.executors import engine
 from boca.execution.options import Callback, OnError, RunOptions, StudyOptions
 from boca.execution.progress import with_progress
 from boca.execution.result import Result, result_of
+from boca.execution.stopping import StoppingRule
 from boca.execution.watchdog import Watchdog
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
@@ -36,7 +37,7 @@ def maximize(
     target: Mapping[str, Any] | None = None,
     strategy: Strategy | None = None,
     seed: int | None = None,
-    stop: Callable[[History], bool] | None = None,
+    stop: Callable[[History], bool] | StoppingRule | None = None,
     storage: str | None = None,
     name: str | None = None,
     allow_change: bool = False,
@@ -103,7 +104,7 @@ def minimize(
     target: Mapping[str, Any] | None = None,
     strategy: Strategy | None = None,
     seed: int | None = None,
-    stop: Callable[[History], bool] | None = None,
+    stop: Callable[[History], bool] | StoppingRule | None = None,
     storage: str | None = None,
     name: str | None = None,
     allow_change: bool = False,

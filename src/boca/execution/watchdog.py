@@ -9,6 +9,7 @@ from boca.domain.trial import History, Trial
 from boca.domain.words import point
 from boca.execution.executors.remote import is_mistake
 from boca.execution.options import Callback
+from boca.execution.stopping import StoppingRule
 from boca.study.optimizer import Optimizer
 
 GIVE_UP_AFTER_FAILURES = 5
@@ -22,7 +23,7 @@ class Watchdog:
         self,
         optimizer: Optimizer,
         callbacks: Sequence[Callback],
-        stop: Callable[[History], bool] | None,
+        stop: Callable[[History], bool] | StoppingRule | None,
         *,
         raises: bool,
         result: Callable[[], object],
@@ -30,7 +31,11 @@ class Watchdog:
         """Watch a study; `raises` ends the run at the first failure, and `result` is called for the error's."""
         self._optimizer = optimizer
         self._callbacks = callbacks
-        self._stop = stop
+        self._stop: Callable[[History], bool] | None
+        if isinstance(stop, StoppingRule):
+            self._stop = stop.of(optimizer.problem, optimizer.strategy)
+        else:
+            self._stop = stop
         self._raises = raises
         self._result = result
         self._error: BaseException | None = None

@@ -31,6 +31,7 @@ FidelityKernel: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any
 
 # In units of the unit cube; beyond ten, f hardly depends on the parameter.
 _LOG_LENGTH_SCALE_BOUNDS = (math.log(0.01), math.log(10.0))
+_AT_BOUND = 1e-6  # of a logarithm: closer to a bound is at it
 _KERNEL_CHECKED_AT = 64  # fidelities: a user's kernel is checked for eigenvalues there, at a cost of their number cubed
 _SYMMETRY_TOLERANCE = 1e-8  # of the largest covariance: a user's kernel may round
 _LEAST_EIGENVALUE = -1e-6  # likewise
@@ -47,6 +48,8 @@ class Encoding:
     fidelity_kernel: FidelityKernel | None = None
     is_extended: bool = False
     """Whether the kernel has a jump at the target and a trend towards it: all x may rise or fall together with z."""
+    fidelity_profile: Profile = "se"
+    """The kernel on numeric fidelities, unless there is a `fidelity_kernel`."""
 
     def extended(self) -> Encoding:
         """Return the encoding with a jump at the target and a trend towards it."""
@@ -117,7 +120,10 @@ class Encoding:
         else:
             z_owners = _column_owners(self.problem.fidelity)
             z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
-            groups.append(("se", z_columns, tuple(d + owner for owner in z_owners)))
+            z_numeric = 0 if self.fidelity_profile == "se" else len(z_owners) - _option_columns(self.problem.fidelity)
+            in_h = tuple(d + owner for owner in z_owners)
+            groups.append((self.fidelity_profile, z_columns[:z_numeric], in_h[:z_numeric]))
+            groups.append(("se", z_columns[z_numeric:], in_h[z_numeric:]))
             if self.is_extended:
                 places = itertools.count(d + len(self.problem.fidelity))  # in h, after the length scales
                 factors.append(Jump(self.x_width + len(z_owners), next(places)))
@@ -216,6 +222,27 @@ class Encoding:
         A = np.hstack([np.zeros((len(Z), self.x_width)), self.z_features(Z)])
         star = np.concatenate([np.zeros(self.x_width), self.target])[None, :]
         return replace(self.kernel, terms=()).value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
+
+
+def scales_at_bounds(
+    problem: Problem, blocks: Sequence[Block], theta: Sequence[float]
+) -> dict[str, list[str]]:  # theta (k,)
+    """Return the parameters whose length scales are at a bound, under "h_x" and "h_z"; without any, no key."""
+    names = {"h_x": list(problem.space), "h_z": list(problem.fidelity)}
+    found: dict[str, list[str]] = {}
+    start = 0
+    for block in blocks:
+        part = theta[start : start + block.size]
+        start += block.size
+        for name, value in zip(names.get(block.name, []), part, strict=False):
+            if not block.low + _AT_BOUND < value < block.high - _AT_BOUND:
+                found.setdefault(block.name, []).append(name)
+    return found
+
+
+def _option_columns(space: Space) -> int:
+    """Return how many columns are indicators of an option."""
+    return sum(len(parameter.options) for parameter in space.values())
 
 
 def _column_owners(space: Space) -> list[int]:

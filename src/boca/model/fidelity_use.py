@@ -37,6 +37,7 @@ class FidelityTests:
     encoding: Encoding
     mean: float | None  # of the GP; None estimates it
     informative: bool
+    most_results: int = FITTED_RESULTS  # that a test sees
 
     def rising(self, data: TrainingData, fit: Fit, previous: float) -> tuple[FloatArray, float] | None:
         """Return theta and the rise of the noise if a rise is likelier by `RISE_NATS`; else None.
@@ -82,7 +83,7 @@ class FidelityTests:
         better at all.
         """
         noise = Noise.from_strengths(self.encoding.noise, [fit.rise or 0.0] * len(self.encoding.noise))
-        data = self.dataset.encoded(self.encoding, fit.standard).with_noise(noise).thinned(FITTED_RESULTS)
+        data = self.dataset.encoded(self.encoding, fit.standard).with_noise(noise).thinned(self.most_results)
         if not GUARD_NEEDS_AT_TARGET <= np.sum(data.is_target) < len(data.y):
             return None
         kept = None if previous is None else previous.kind
@@ -90,7 +91,7 @@ class FidelityTests:
         is_due = kept is not None or harm > -EXTENSION_NATS or fit.count % _TESTS_EVERY_REFITS == 0
         if self.encoding.fidelity_kernel is None and is_due:
             extended = self.encoding.extended()
-            wider = self.dataset.encoded(extended, fit.standard).with_noise(noise).thinned(FITTED_RESULTS)
+            wider = self.dataset.encoded(extended, fit.standard).with_noise(noise).thinned(self.most_results)
             theta = self._theta_of("extended", extended, wider, fit, previous)
             better, its_harm = self.with_and_without(extended, wider, theta)
             if better - together > (0.0 if kept == "extended" else EXTENSION_NATS):

@@ -8,7 +8,8 @@ mu, sigma  posterior mean and deviation of f = g(z*, .), in standardized units, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -73,6 +74,9 @@ class Model:
     guard: float | None = None
     """Nats by which the target is predicted better without the other fidelities, if they are switched off for it."""
     shrink: float = 1.0
+    exact_results: int = EXACT_UP_TO
+    at_bound: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The parameters whose learned length scales are at a bound, under "h_x" and "h_z": the data do not say them."""
 
     def shrunk(self, s: float) -> Model:
         """Return the model with the length scales h_x divided by s, which is less certain between the results."""
@@ -91,7 +95,7 @@ class Model:
     def gp(self) -> GP:
         """The posterior given all results, those most correlated with the target first: the first bound variances."""
         data = self.data.select(np.argsort(-self._target_correlations(self.data.X), kind="stable"))
-        condition = GP.build if len(data.y) <= EXACT_UP_TO else partial(build_fitc, active=self._active(data))
+        condition = GP.build if len(data.y) <= self.exact_results else partial(build_fitc, active=self._active(data))
         gp = condition(
             self.encoding.kernel,
             data.X,
@@ -111,11 +115,12 @@ class Model:
         star = np.concatenate([np.zeros(self.encoding.x_width), self.encoding.target])
         return self.encoding.kernel.value(self.h, here, star[None, :])[:, 0]
 
-    def _active(self, data: TrainingData) -> IntArray:  # (ACTIVE_RESULTS,)
+    def _active(self, data: TrainingData) -> IntArray:  # (ACTIVE_RESULTS,) at most
         """Return the results of the active set: the best at the target, then others far from each other."""
         at_target = np.flatnonzero(data.is_target)
-        best = at_target[np.argsort(-data.y[at_target], kind="stable")][: ACTIVE_RESULTS // 2]
-        return np.sort(farthest_points(self.encoding.kernel, self.h, data.X, best, ACTIVE_RESULTS))
+        count = min(ACTIVE_RESULTS, self.exact_results)
+        best = at_target[np.argsort(-data.y[at_target], kind="stable")][: count // 2]
+        return np.sort(farthest_points(self.encoding.kernel, self.h, data.X, best, count))
 
     @cached_property
     def target_slice(self) -> PosteriorSlice:
@@ -201,6 +206,10 @@ class Model:
             if block.name == "eta2":
                 shown["mean"] = self.value_as_told(self.gp.m)
         return shown
+
+    def warnings(self) -> dict[str, Any]:
+        """Return what a reader of the length scales should know, as keys of `why`."""
+        return {"at_bound": {name: list(of) for name, of in self.at_bound.items()}} if self.at_bound else {}
 
     def learned(self) -> dict[str, Any]:
         return {} if self.fit is None else {"fit": self.fit.to_json()}

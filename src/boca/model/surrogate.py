@@ -22,11 +22,12 @@ from boca.gp.kernels import Profile
 from boca.gp.noise import Noise
 from boca.model import hyperparameters as numbers
 from boca.model.dataset import Dataset
-from boca.model.encoding import Encoding, FidelityKernel
+from boca.model.encoding import Encoding, FidelityKernel, scales_at_bounds
 from boca.model.fidelity_use import FITTED_RESULTS, FidelityTests
 from boca.model.fit_record import Fit, is_flat, last_fit
-from boca.model.posterior import Model
+from boca.model.posterior import EXACT_UP_TO, Model
 
+PAPER_RESULTS = 4000  # the capital of hartmann6 buys at most so many queries, and that of the paper's others fewer
 _RESULTS_PER_NEW_ONE = 15.0  # a refit is due when this share of the results is new: the others hardly change the fit
 _MOST_RESULTS_BETWEEN_REFITS = 25.0  # as many as in the paper, however many results there are
 _RANDOM_STARTS_EVERY_REFITS = 4  # with priors, whose posterior seldom has a second maximum
@@ -52,13 +53,27 @@ class Surrogate:
     rising_noise: bool = True
     """Let the noise grow with the distance from the target if that is likelier by two nats: cheap queries are often
     noisy, and with one variance for all the target would seem as noisy."""
-    fidelity_kernel: FidelityKernel | None = None
-    """A covariance of two fidelities (mappings by name, of arrays that broadcast); None: the squared exponential."""
+    fidelity_kernel: FidelityKernel | Profile | None = None
+    """A kernel by name ("se", "matern52"), or a covariance of two fidelities (mappings by name, of arrays that
+    broadcast); None: the squared exponential."""
+    fitted_results: int = FITTED_RESULTS
+    """Learn hyperparameters from at most so many results, spread over all: a fit costs their number cubed."""
+    exact_results: int = EXACT_UP_TO
+    """Infer exactly from up to so many results, and through few of them beyond: exact inference costs their number
+    cubed for every suggestion."""
 
     def __post_init__(self) -> None:
         one_of(self.kernel, get_args(Profile), "kernel")
         one_of(self.mean, ("gls", "median"), "mean")
         flags(self, "priors", "rising_noise")
+        if isinstance(self.fidelity_kernel, str):
+            one_of(self.fidelity_kernel, get_args(Profile), "fidelity_kernel")
+        for name in ("fitted_results", "exact_results"):
+            object.__setattr__(self, name, whole_number(getattr(self, name), name))
+            if getattr(self, name) < 1:
+                raise InvalidInput(
+                    f"{name} must be at least 1 result; got {getattr(self, name)!r}. Leave it out for the default."
+                )
         if self.guard is not None and finite_number(self.guard, "guard") < 0.0:
             raise InvalidInput(f"guard must be at least 0 nats, or None to keep all fidelities; got {self.guard!r}.")
         object.__setattr__(self, "starts", whole_number(self.starts, "starts"))
@@ -69,7 +84,18 @@ class Surrogate:
 
     @classmethod
     def paper(cls) -> Surrogate:
-        return cls(kernel="se", mean="median", priors=False, refit_every=25, starts=2, guard=None, rising_noise=False)
+        """Return the model of the paper's appendix, which sets no limit to the number of results."""
+        return cls(
+            kernel="se",
+            mean="median",
+            priors=False,
+            refit_every=25,
+            starts=2,
+            guard=None,
+            rising_noise=False,
+            fitted_results=PAPER_RESULTS,
+            exact_results=PAPER_RESULTS,
+        )
 
     def model(
         self,
@@ -122,7 +148,18 @@ class Surrogate:
         kappa0, h, eta2 = gp_fit.unpack(np.array(theta), encoding.kernel)
         mean = None if self.mean == "gls" else float(np.median(data.y))
         return Model(
-            dataset.problem, encoding, fit.standard, data, kappa0, h, eta2, mean, noise_terms=noise, guard=guard
+            dataset.problem,
+            encoding,
+            fit.standard,
+            data,
+            kappa0,
+            h,
+            eta2,
+            mean,
+            noise_terms=noise,
+            guard=guard,
+            exact_results=self.exact_results,
+            at_bound=scales_at_bounds(dataset.problem, encoding.blocks, theta),
         )
 
     def known(self, dataset: Dataset, hyperparameters: Mapping[str, Any]) -> Model:
@@ -144,26 +181,46 @@ class Surrogate:
         data = dataset.encoded(encoding, standard).with_noise(noise)
         h = np.array([*scales, *strengths])
         turn = sign(problem.direction)
-        return Model(problem, encoding, standard, data, kappa0, h, eta2, turn * mean, noise_terms=noise)
+        return Model(
+            problem,
+            encoding,
+            standard,
+            data,
+            kappa0,
+            h,
+            eta2,
+            turn * mean,
+            noise_terms=noise,
+            exact_results=self.exact_results,
+        )
 
     def _encoding(self, problem: Problem) -> Encoding:
-        return Encoding(problem, self.kernel, self.fidelity_kernel)
+        return Encoding(problem, self.kernel, self._covariance, fidelity_profile=self._fidelity_profile)
+
+    @property
+    def _covariance(self) -> FidelityKernel | None:
+        """The covariance of fidelities that the user wrote, if any."""
+        return None if isinstance(self.fidelity_kernel, str) else self.fidelity_kernel
+
+    @property
+    def _fidelity_profile(self) -> Profile:
+        return self.fidelity_kernel if isinstance(self.fidelity_kernel, str) else "se"
 
     def _known_encoding(self, problem: Problem) -> Encoding:
         """Return the encoding for hyperparameters that the user gives, with every optional component."""
-        is_extended = bool(problem.fidelity) and self.fidelity_kernel is None
-        return Encoding(problem, "se", self.fidelity_kernel, is_extended)
+        is_extended = bool(problem.fidelity) and self._covariance is None
+        return Encoding(problem, "se", self._covariance, is_extended, self._fidelity_profile)
 
     def _checked(self, problem: Problem, given: Mapping[str, Any]) -> dict[str, list[float]]:
         encoding = self._known_encoding(problem)
         blocks = [*encoding.blocks, *(term.block for term in encoding.noise)]
-        return numbers.checked(given, blocks, ignored=("h_z",) if self.fidelity_kernel else ())
+        return numbers.checked(given, blocks, ignored=("h_z",) if self._covariance else ())
 
     def check(self, problem: Problem, hyperparameters: Mapping[str, Any] | None) -> None:
         """Refuse settings that do not fit the problem, before a trial runs."""
         if hyperparameters is not None:
             self._checked(problem, hyperparameters)
-        if self.fidelity_kernel is not None:
+        if self._covariance is not None:
             self._encoding(problem).check_fidelity_kernel()
 
     def fit(self, dataset: Dataset, rng: np.random.Generator, previous: Fit | None) -> Fit:
@@ -176,7 +233,7 @@ class Surrogate:
         random_starts = self.starts if not self.priors or count % _RANDOM_STARTS_EVERY_REFITS == 0 else 0
         first = np.array(previous.theta) if previous else prior.mean
         starts = [first, *(prior.draw(rng) for _ in range(random_starts))]
-        data = dataset.encoded(encoding, standard).thinned(FITTED_RESULTS)
+        data = dataset.encoded(encoding, standard).thinned(self.fitted_results)
         mean = None if self.mean == "gls" else 0.0
         theta = prior.mean  # equal results carry no information about length scales
         if self.priors or not is_flat(scores):
@@ -190,7 +247,7 @@ class Surrogate:
             count=count,
             is_flat=is_flat(scores),
         )
-        tests = FidelityTests(dataset, encoding, mean, self.priors)
+        tests = FidelityTests(dataset, encoding, mean, self.priors, self.fitted_results)
         if self.rising_noise and problem.fidelity:
             found = tests.rising(data, fit, (previous.rise or 0.0) if previous else 0.0)
             if found is not None:

@@ -45,5 +45,7 @@ def suggest_at_target(
     ranked = MAXIMIZERS[maximizer](objective, problem.space, rng, model.anchors())
     u, z, stands_in = best_candidate(problem, history, ranked, lambda _: dict(problem.target))
     reason = STAND_IN if stands_in else reason
-    why = explain(model, history, u, phase="model", reason=reason, beta=weight, acquisition=acquisition)
+    why = explain(
+        model, history, u, phase="model", reason=reason, beta=weight, acquisition=acquisition, **model.warnings()
+    )
     return Suggestion(problem.space.from_unit(u), z, why)

@@ -85,6 +85,8 @@ class Boca:
     same spot in every iteration (16 of 247 runs on Currin; with shrinking, 0 of 203)."""
     first_c: float = 0.25
     """The first c: a smaller one keeps the early queries cheap."""
+    adapt_c: bool = True
+    """Halve or double c every 20 iterations, as the paper does; False keeps `first_c`."""
     information_per_cost: bool = True
     """Query z only if it gives at least as much information about f(x) per cost as the target."""
     aims: tuple[str, ...] = ("ucb", "max_value")
@@ -105,7 +107,7 @@ class Boca:
 
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
-        flags(self, "information_per_cost", "reserve_last")
+        flags(self, "adapt_c", "information_per_cost", "reserve_last")
         object.__setattr__(self, "aims", _members(self.aims, [*AIMS], "aims"))
         turns = _members(self.target_turns, [_AIM, *TURNS], "target_turns")
         object.__setattr__(self, "target_turns", _shortest_cycle(turns))
@@ -233,7 +235,7 @@ class Iteration:
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
         self.aim = self._aim()
-        self.c = adapted_c(strategy.first_c, at_target)
+        self.c = adapted_c(strategy.first_c, at_target) if strategy.adapt_c else strategy.first_c
         self.beta = self._beta(model)
         k, own, star = model.encoding.fidelity_covariance(model.h, problem.grid[1])
         self.xi = information_gap(k, own, star)  # (m,)

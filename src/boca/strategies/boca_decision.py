@@ -66,6 +66,7 @@ class Decision:
             c=self.c,
             shrink=self.model.shrink,
             **({} if self.guard is None else {"guard": self.guard}),
+            **self.model.warnings(),
         )
         if self.asked_at is not None:
             u, shrink = self.asked_at

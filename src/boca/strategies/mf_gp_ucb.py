@@ -62,7 +62,7 @@ class MFGPUCB:
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
         one_of(self.maximizer, MAXIMIZERS, "maximizer")
-        if self.surrogate.fidelity_kernel is not None:
+        if self.surrogate.fidelity_kernel not in (None, "se"):
             raise InvalidInput(
                 "MFGPUCB has an independent model for each fidelity, so surrogate.fidelity_kernel must be None."
             )

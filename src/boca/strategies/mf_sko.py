@@ -18,7 +18,7 @@ The model is in `boca.strategies.mf_sko_model`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, Suggestion, point_key
 from boca.model.dataset import Dataset
 from boca.model.encoding import Encoding
-from boca.model.posterior import Posterior
+from boca.model.fidelity_use import FITTED_RESULTS
+from boca.model.posterior import EXACT_UP_TO, Posterior
 from boca.model.surrogate import Surrogate
 from boca.search import acquisition
 from boca.search.candidates import STAND_IN, best_candidate
@@ -49,6 +50,8 @@ from boca.strategies.mf_sko_model import (
     unpack,
 )
 
+# With the limits of a usual surrogate: no run of the paper is without a result at its fidelities.
+_ELSEWHERE = replace(Surrogate.paper(), fitted_results=FITTED_RESULTS, exact_results=EXACT_UP_TO)
 _DIFFERENCE_STEP = 1e-6  # of the finite differences: the best balance of rounding and curvature
 _KEYS = {"kappa0", "eta2", "mean", "h_x", "h_z"}  # of hyperparameters=, without terms
 _LEAST_CORRELATION = 1e-12  # instead of correlations at or below zero, whose logarithm is not finite
@@ -85,7 +88,7 @@ class MFSKO:
         levels = ladder(problem, self.fidelities, costs(problem, history))
         known, rng = on_levels(history, levels), np.random.default_rng(0)
         if not known.complete:  # all results are at fidelities that are not in the list
-            return Surrogate.paper().model(problem, history, rng)
+            return _ELSEWHERE.model(problem, history, rng)
         return self._posterior(problem, known, levels, rng)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:

@@ -14,7 +14,7 @@ import numpy as np
 from boca.domain.budget import Limit
 from boca.domain.problem import Direction, Problem
 from boca.domain.space import Space, parameter_from_json
-from boca.strategies.registry import CLASSES, NAMES
+from boca.strategies.registry import CLASSES, LATER_FIELDS, NAMES
 
 _COSTS_COMPARED_AT = 16  # fidelities at which a cost function shows what it is
 
@@ -69,10 +69,12 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     """Return what differs between two descriptions, one clause per part; empty if they agree.
 
     A description has every field of its strategy.  A field that only one of the two has did not exist in the version
-    that made the other; such fields are a part of their own, "fields".
+    that made the other; such fields are a part of their own, "fields", unless the value is what was done without it.
     """
     found = {}
     old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
+    same = _only(with_later_fields(stored["strategy"]), stored["strategy"])
+    new = {path: value for path, value in new.items() if path not in same or _exactly(same[path]) != _exactly(value)}
     if old or new:
         found["fields"] = _fields(old, new)
     for part in stored:
@@ -91,6 +93,16 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         else:
             found["cost"] = "cost has other values at the same fidelities"
     return found
+
+
+def with_later_fields(settings: Any) -> Any:
+    """Return stored settings with the fields that their classes got later, at the values that change nothing."""
+    if isinstance(settings, list):
+        return [with_later_fields(inner) for inner in settings]
+    if not isinstance(settings, Mapping):
+        return settings
+    later = LATER_FIELDS.get(settings.get("type", ""), {})
+    return {**later, **{name: with_later_fields(inner) for name, inner in settings.items()}}
 
 
 def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -148,6 +160,7 @@ def remade(settings: Any) -> Any:
         return settings
     if "type" not in settings:
         return {name: remade(inner) for name, inner in settings.items()}
+    settings = with_later_fields(settings)
     made = CLASSES.get(settings["type"])
     if made is None:
         return None
