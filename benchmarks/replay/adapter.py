@@ -16,13 +16,18 @@ from boca.accounting.ledger import Ledger
 from boca.domain.reasons import Reasons
 from boca.strategies import Theorem
 from boca.study.recommendation import recommend
+from boca.study.spec import off_values
 
 
 def strategy(name: str, options: Mapping[str, Any]) -> Any:
     """Return a strategy by the name and the options that it has in the pinned commit."""
     given = dict(options)
     if "surrogate" in given:
-        given["surrogate"] = boca.Surrogate(**given["surrogate"])
+        given["surrogate"] = boca.Surrogate(**(off_values(boca.Surrogate) | given["surrogate"]))
+    elif name == "Boca":
+        given["surrogate"] = boca.Surrogate(**off_values(boca.Surrogate))
+    if name == "Boca":
+        given = off_values(boca.Boca) | given
     if "theorem" in given:
         given["theorem"] = Theorem(**given["theorem"])
     if _SWITCHES & given.keys():

@@ -270,3 +270,32 @@ def test_a_swapped_space_and_fidelity_are_named():
     with pytest.raises(InvalidInput) as refused:
         Problem(X, NT, cost=lambda z: z["M"])
     assert "swapped" not in str(refused.value)
+
+
+# Points to begin with, and values that repeat -------------------------------------------------------------------------
+
+THREE = Space(lr=Float(1e-3, 1e-1, log=True), n=Int(1, 5), kind=Choice(["one", "two"]))
+
+
+def test_first_points_are_filled_up_with_the_middle():
+    problem = Problem(THREE, first=[{"lr": 0.05}, {}, {"n": 1, "kind": "two"}, {"lr": 0.05}])
+    assert problem.middle == {"lr": pytest.approx(1e-2), "n": 3, "kind": "one"}
+    assert problem.first == [
+        {"lr": 0.05, "n": 3, "kind": "one"},
+        problem.middle,
+        {"lr": problem.middle["lr"], "n": 1, "kind": "two"},
+    ]
+    assert Problem(THREE).first == []
+
+
+@pytest.mark.parametrize("first", [{"lr": 0.1}, "lr", 3, [3], [{"rate": 0.1}], [{"lr": 7.0}], [{"n": 2.5}]])
+def test_a_wrong_first_point_is_refused(first):
+    with pytest.raises(InvalidInput, match="first"):
+        Problem(THREE, first=first)
+
+
+def test_deterministic_is_yes_or_no():
+    assert Problem(THREE, deterministic=True).deterministic
+    assert not Problem(THREE).deterministic
+    with pytest.raises(InvalidInput, match="deterministic must be True or False; got 1"):
+        Problem(THREE, deterministic=1)

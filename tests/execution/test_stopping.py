@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from scipy.stats import norm
 import boca
 from boca.domain.errors import InvalidInput
 from boca.execution import stopping
+from boca.gp import fit as gp_fit
+from boca.model.warp import Warp
 
 LINE = boca.Space(a=boca.Float(0.0, 1.0))
 KNOWN = {"kappa0": 2.0, "eta2": 0.1, "mean": 0.5, "h_x": [0.2], "h_z": [0.8]}
@@ -154,3 +157,24 @@ def test_a_price_is_a_positive_number(price):
 def test_what_is_no_rule_is_refused(stop):
     with pytest.raises((InvalidInput, TypeError)):
         boca.maximize(lambda x: 0.0, LINE, budget=boca.targets(2), stop=stop)
+
+
+def test_under_a_warp_the_improvement_is_in_the_units_of_the_values():
+    """The integral against draws that are mapped back, and against the closed form for a map that is nearly a line."""
+    problem = boca.Problem(LINE)
+    history = told(problem, boca.Boca(hyperparameters=KNOWN | {"h_z": []})).history
+    model = boca.Surrogate(warp=False).model(problem, history, np.random.default_rng(0))
+    mean, moved, best = np.array([-1.0, 0.2]), np.array([0.5, 1.5]), 0.1
+    warped = replace(model, warp=Warp(anchor=0.3, spread=0.2, share=0.1))
+    draws = mean + moved * np.random.default_rng(1).standard_normal((400_000, 2))
+
+    def told_value(t):
+        return warped.warp.inverse(model.standard.location + model.standard.scale * t)
+
+    gains = np.maximum(told_value(draws) - told_value(best), 0.0)
+    found = stopping.expected_improvement(warped, mean, moved, best)
+    assert np.all(np.abs(found - gains.mean(axis=0)) < 4.0 * gains.std(axis=0) / math.sqrt(len(draws)))
+    line = gp_fit.Standardization(0.0, 1e-4)  # so near the anchor the map is nearly a line
+    flat = replace(model, warp=Warp(anchor=0.0, spread=3.0, share=1.0), standard=line)
+    closed = stopping.expected_improvement(replace(model, standard=line), mean, moved, best)
+    np.testing.assert_allclose(stopping.expected_improvement(flat, mean, moved, best), 3.0 * closed, rtol=5e-3)

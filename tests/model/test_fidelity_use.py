@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from boca.model.dataset import Dataset
 from boca.model.encoding import Encoding
 from boca.model.fidelity_use import GUARD_NEEDS_AT_TARGET, FidelityTests
 from boca.model.fit_record import FidelityUse
+
+unwarped = partial(Surrogate, warp=False)
 
 SPACE, FIDELITY = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0))
 PROBLEM = Problem(SPACE, FIDELITY, cost=lambda z: 0.05 + 0.95 * z["z"] ** 2)
@@ -71,7 +74,7 @@ def test_fidelities_that_say_nothing_are_switched_off_and_it_is_said():
 
 def test_a_model_with_fidelities_off_knows_the_target_alone():
     optimizer = brought(unrelated, at_target=20, elsewhere=40)
-    model = Surrogate().model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    model = unwarped().model(PROBLEM, optimizer.history, np.random.default_rng(0))
     assert model.guard is not None
     assert len(model.data.y) == 20
     assert len(model.shrunk(2.0).data.y) == 20
@@ -81,21 +84,24 @@ def test_the_numbers_say_that_other_fidelities_are_off():
     """With all results, the numbers of `why` give the model of those at the target."""
     optimizer = brought(unrelated, at_target=20, elsewhere=40)
     rng = np.random.default_rng(0)
-    off = Surrogate(kernel="se").model(PROBLEM, optimizer.history, rng)
+    off = unwarped(kernel="se").model(PROBLEM, optimizer.history, rng)
     assert off.guard is not None
     numbers = off.hyperparameters()
     assert set(numbers) == {"kappa0", "eta2", "mean", "h_x", "h_z"}
-    told = Surrogate().model(PROBLEM, optimizer.history, rng, hyperparameters=numbers)
+    told = unwarped().model(PROBLEM, optimizer.history, rng, hyperparameters=numbers)
     assert len(told.data.y) == 60
     U = rng.random((9, 2))
     mean, deviation = off.moments(U)
-    expected = [off.value_as_told(m) for m in mean], [off.deviation_as_told(s) for s in deviation]
+    expected = (
+        [off.value_as_told(m) for m in mean],
+        [off.interval_as_told(m, s) for m, s in zip(mean, deviation, strict=True)],
+    )
     np.testing.assert_allclose(told.moments(U), expected, rtol=1e-9)
 
 
 def test_a_model_of_the_target_alone_has_a_mean_of_its_own():
     optimizer = brought(shifted, at_target=6, elsewhere=20)
-    model = Surrogate(mean="median", guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    model = unwarped(mean="median", guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0))
     alone = model.at_target()
     told = [t.value for t in optimizer.history if PROBLEM.is_target(t.z)]
     assert alone.value_as_told(alone.gp.m) == pytest.approx(np.median(told))
@@ -120,11 +126,11 @@ def test_while_fidelities_are_off_every_query_goes_to_the_target():
 
 def test_a_common_shift_is_learned_instead():
     optimizer = brought(shifted, at_target=12, elsewhere=60)
-    model = Surrogate().model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    model = unwarped().model(PROBLEM, optimizer.history, np.random.default_rng(0))
     assert model.fit.use.kind == "extended"
     assert model.guard is None
     assert model.hyperparameters()["trend"] > 0.0
-    plain = Surrogate(guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0))
+    plain = unwarped(guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0))
     points = [{"x": a, "y": b} for a in np.linspace(0.05, 0.95, 7) for b in np.linspace(0.05, 0.95, 7)]
     truth = np.array([objective(x) for x in points])
     errors = [
@@ -136,7 +142,7 @@ def test_a_common_shift_is_learned_instead():
 
 def test_a_jump_and_a_trend_can_be_given_back_as_numbers_that_are_known():
     optimizer = brought(shifted, at_target=12, elsewhere=60)
-    surrogate = Surrogate(kernel="se")
+    surrogate = unwarped(kernel="se")
     model = surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0))
     numbers = model.hyperparameters()
     assert numbers["trend"] > 0.0
@@ -185,7 +191,7 @@ def test_what_is_given_back_must_not_be_negative_nor_without_fidelities(name):
 )
 def test_what_was_taken_is_kept_until_it_is_no_longer_better(previous, harm, extended, its_harm, kind, monkeypatch):
     optimizer = brought(unrelated, at_target=10, elsewhere=10)
-    record = Surrogate(guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+    record = unwarped(guard=None).model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
 
     def leave_one_out(_, encoding, data, theta):
         together = -7.0 + (extended if encoding.is_extended else 0.0)
@@ -212,14 +218,14 @@ def test_with_and_without_them_the_hyperparameters_are_the_same(monkeypatch):
         return original(self, encoding, data, theta)
 
     monkeypatch.setattr(FidelityTests, "leave_one_out", watched)
-    record = Surrogate().fit(Dataset.from_history(PROBLEM, optimizer.history), np.random.default_rng(0), None)
+    record = unwarped().fit(Dataset.from_history(PROBLEM, optimizer.history), np.random.default_rng(0), None)
     assert seen == [(50, record.theta), (10, record.theta)]
     assert record.use is None
 
 
 def test_what_is_only_tried_learns_from_some_results_and_what_is_kept_from_all(monkeypatch):
     optimizer = brought(shifted, at_target=12, elsewhere=60)
-    kept = Surrogate().model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+    kept = unwarped().model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
     assert kept.use.kind == "extended"
     monkeypatch.setattr("boca.model.fidelity_use.TRIAL_RESULTS", 20)
     sizes, fit = [], gp_fit.fit
@@ -230,7 +236,7 @@ def test_what_is_only_tried_learns_from_some_results_and_what_is_kept_from_all(m
 
     monkeypatch.setattr(gp_fit, "fit", watched)
     for previous, expected in ((None, [72, 20]), (kept, [72, 72])):
-        Surrogate(rising_noise=False).fit(
+        unwarped(rising_noise=False).fit(
             Dataset.from_history(PROBLEM, optimizer.history), np.random.default_rng(0), previous
         )
         assert sizes == expected
@@ -240,14 +246,14 @@ def test_what_is_only_tried_learns_from_some_results_and_what_is_kept_from_all(m
 def test_with_few_results_at_the_target_nothing_is_tested():
     for at_target, is_tested in ((GUARD_NEEDS_AT_TARGET - 1, False), (GUARD_NEEDS_AT_TARGET, True)):
         optimizer = brought(unrelated, at_target=at_target, elsewhere=40, seed=3)
-        record = Surrogate(guard=0.0).model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
+        record = unwarped(guard=0.0).model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit
         assert is_tested or record.use is None
         assert not is_tested or record.use.nats > 0.0
 
 
 def test_without_a_guard_and_in_the_paper_fidelities_stay_on():
     optimizer = brought(unrelated, at_target=20, elsewhere=40)
-    for surrogate in (Surrogate(guard=None), Surrogate.paper()):
+    for surrogate in (unwarped(guard=None), Surrogate.paper()):
         assert surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0)).fit.use is None
     assert Boca.paper().surrogate.guard is None
 
@@ -255,7 +261,7 @@ def test_without_a_guard_and_in_the_paper_fidelities_stay_on():
 @pytest.mark.parametrize("guard", [-1.0, math.nan, "two"])
 def test_a_guard_is_a_number_of_nats(guard):
     with pytest.raises(InvalidInput, match="guard must be"):
-        Surrogate(guard=guard)
+        unwarped(guard=guard)
 
 
 @pytest.mark.parametrize("name", ["branin", "hartmann3"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from boca.model import posterior
 from boca.model.dataset import Dataset
 from boca.model.posterior import leading_count
 from boca.model.surrogate import Surrogate
+
+unwarped = partial(Surrogate, warp=False)
 
 SPACE = boca.Space(a=boca.Float(0.0, 2.0), b=boca.Float(0.0, 1.0))
 FIDELITY = boca.Space(z=boca.Float(0.0, 1.0))
@@ -32,7 +35,7 @@ def study(n=12, *, direction="maximize", running=0):
 
 
 def known(optimizer, numbers=KNOWN):
-    return Surrogate().known(Dataset.from_history(optimizer.problem, optimizer.history), numbers)
+    return unwarped().known(Dataset.from_history(optimizer.problem, optimizer.history), numbers)
 
 
 def textbook(history, U, numbers=KNOWN, chosen=lambda t: True):
@@ -67,7 +70,7 @@ def test_moments_are_those_of_the_textbook_in_the_users_units(direction):
 
 def test_a_fitted_model_has_the_moments_of_the_numbers_that_it_shows():
     optimizer, U = study(), somewhere()
-    surrogate = Surrogate(kernel="se", guard=None, rising_noise=False)
+    surrogate = unwarped(kernel="se", guard=None, rising_noise=False)
     model = surrogate.model(optimizer.problem, optimizer.history, np.random.default_rng(0))
     mean, deviation = textbook(optimizer.history, U, model.hyperparameters())
     mu, sigma = model.moments(U)
@@ -160,7 +163,7 @@ def test_approximate_moments_are_upper_bounds_and_exact_where_asked(monkeypatch)
 
 def test_a_fit_is_told_by_the_model_that_made_it_only():
     optimizer = study()
-    surrogate, rng = Surrogate(), np.random.default_rng(0)
+    surrogate, rng = unwarped(), np.random.default_rng(0)
     model = surrogate.model(optimizer.problem, optimizer.history, rng)
     assert model.learned() == {"fit": model.fit.to_json()}
     assert replace(model, fit=None).learned() == {}

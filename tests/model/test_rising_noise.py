@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from boca.gp import fit as gp_fit
 from boca.model.dataset import Dataset, TrainingData
 from boca.model.fit_record import last_fit
 from boca.strategies.boca import information_gain
+
+unwarped = partial(Surrogate, warp=False)
 
 PROBLEM = Problem(Space(x=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0)), cost=lambda z: 0.05 + 0.95 * z["z"])
 
@@ -29,7 +32,7 @@ def brought(problem, deviation, *, n=60, seed=0):
 
 
 def model_of(optimizer, **how):
-    return Surrogate(**how).model(optimizer.problem, optimizer.history, np.random.default_rng(0))
+    return unwarped(**how).model(optimizer.problem, optimizer.history, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -79,7 +82,7 @@ def test_noisy_queries_tell_less():
 
 def test_with_many_results_it_is_tried_at_every_fourth_refit_and_kept_while_it_is_likelier():
     optimizer = brought(PROBLEM, lambda away: math.sqrt(0.0025 + 0.6 * away), n=120)
-    rng, surrogate = np.random.default_rng(0), Surrogate()
+    rng, surrogate = np.random.default_rng(0), unwarped()
     dataset = Dataset.from_history(PROBLEM, optimizer.history)
     first = surrogate.fit(dataset, rng, None)
     assert first.rise > 0.0
@@ -123,8 +126,8 @@ def test_what_is_out_will_come_with_it_too():
 def test_it_can_be_given_back_as_a_number_that_is_known():
     optimizer = brought(PROBLEM, lambda away: math.sqrt(0.0025 + 0.6 * away))
     for surrogate in (
-        Surrogate(kernel="se"),
-        Surrogate(kernel="se", fidelity_kernel=lambda a, b: 1.0 + a["z"] * b["z"]),
+        unwarped(kernel="se"),
+        unwarped(kernel="se", fidelity_kernel=lambda a, b: 1.0 + a["z"] * b["z"]),
     ):
         model = surrogate.model(PROBLEM, optimizer.history, np.random.default_rng(0))
         numbers = model.hyperparameters()
@@ -165,4 +168,4 @@ def test_a_problem_with_one_noise_is_searched_as_without_it(name):
             optimizer.tell(trial, bench.observe(trial.x, trial.z, rng))
         return [(t.x, t.z) for t in optimizer.history]
 
-    assert asked(Surrogate()) == asked(Surrogate(rising_noise=False))
+    assert asked(unwarped()) == asked(unwarped(rising_noise=False))

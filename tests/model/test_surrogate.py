@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from boca.model.fit_record import last_fit
 from boca.model.posterior import ACTIVE_RESULTS, EXACT_UP_TO, Model
 from boca.model.surrogate import Surrogate
 from boca.testing import CASES, CHECKS
+
+unwarped = partial(Surrogate, warp=False)
 
 BY_NAME = {case.name: case for case in CASES}
 RANDOM = np.random.default_rng
@@ -68,7 +71,7 @@ def study(case, n=100, *, strategy=None, seed=0, **more):
 
 def model(case, n, *, seed=0, **settings):
     history = study(case, n, strategy=boca.RandomSearch()).history
-    return Surrogate(**SMALL | settings).model(case.problem, history, RANDOM(seed))
+    return unwarped(**SMALL | settings).model(case.problem, history, RANDOM(seed))
 
 
 # Which results speak --------------------------------------------------------------------------------------------------
@@ -106,7 +109,7 @@ def test_without_any_result_at_the_target_the_others_are_active():
     for _ in range(80):
         x, z = point(case.problem.space, rng), {"n": 0.3 * rng.random(), "m": 2}
         optimizer.add(x, z, case.value(x, z))
-    fitted = Surrogate(**SMALL).model(case.problem, optimizer.history, RANDOM(0))
+    fitted = unwarped(**SMALL).model(case.problem, optimizer.history, RANDOM(0))
     assert len(fitted.gp.X) == 40
     assert optimizer.ask().why["phase"] == "model"
 
@@ -299,13 +302,13 @@ def test_the_contract_holds_with_many_results_in_every_kind_of_space(case, check
 @pytest.mark.parametrize("case", ["two-fidelities", "sources"])
 @pytest.mark.usefixtures("many")
 def test_the_contract_holds_with_many_results_and_a_kernel_of_the_user(case, check):
-    check(boca.Boca(surrogate=Surrogate(**SMALL, fidelity_kernel=laplace)), BY_NAME[case])
+    check(boca.Boca(surrogate=unwarped(**SMALL, fidelity_kernel=laplace)), BY_NAME[case])
 
 
 @pytest.mark.parametrize("case", ["two-fidelities", "sources"])
 @pytest.mark.usefixtures("many")
 def test_a_kernel_of_the_user_takes_many_results(case):
-    strategy = boca.Boca(surrogate=Surrogate(**SMALL, fidelity_kernel=laplace))
+    strategy = boca.Boca(surrogate=unwarped(**SMALL, fidelity_kernel=laplace))
     testing.check_reasons_are_given(strategy, BY_NAME[case])
 
 
@@ -406,7 +409,7 @@ def test_what_is_out_is_kept_away_from_with_many_results():
     optimizer = study(case, 80, seed=10)
     out = optimizer.ask(4)
     assert len({tuple(t.x.values()) for t in out}) == 4
-    fitted = Surrogate(**SMALL).model(case.problem, optimizer.history, RANDOM(0))
+    fitted = unwarped(**SMALL).model(case.problem, optimizer.history, RANDOM(0))
     data = replace(fitted.data, pending=np.empty((0, 2)), is_pending_target=np.empty(0, dtype=bool))
     alone = replace(fitted, data=data)
     U = case.problem.space.to_unit([t.x for t in out])

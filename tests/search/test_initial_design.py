@@ -124,3 +124,31 @@ def test_substitutes_are_the_target_then_cheaper_ones_then_costlier_ones(target)
     found = [z["n"] for z in substitute_fidelities(problem, costs(problem, boca.History()))]
     cheaper = [n for n in (1, 2, 3) if n <= target]
     assert found == [target, *cheaper, *(n for n in (1, 2, 3) if n > target)]
+
+
+# Points that come first -----------------------------------------------------------------------------------------------
+
+
+def test_first_points_come_before_random_ones_and_are_all_tried():
+    """Even if they cost more than the start: whoever names points wants them tried."""
+    named = [{"a": 0.25}, {"a": 0.5, "b": 0.125}, {"b": 0.75}]
+    problem = boca.Problem(SPACE, FIDELITY, cost=lambda z: 0.1 + 0.9 * z["z"], first=named)
+    for strategy in (boca.Boca(), boca.GPUCB(), boca.Boca.paper()):
+        optimizer = boca.Optimizer(problem, budget=boca.targets(8), strategy=strategy, seed=1)
+        for trial in (optimizer.ask() for _ in range(5)):
+            optimizer.tell(trial, trial.x["a"])
+        assert [t.x for t in optimizer.history[:3]] == problem.first
+        assert all(t.phase == "start" for t in optimizer.history[:3])
+        assert optimizer.history[3].x not in problem.first or problem.is_target(optimizer.history[3].z)
+
+
+def test_the_middle_comes_first_if_it_is_asked_for():
+    optimizer = study()
+    problem, history, price = PROBLEM, optimizer.history, costs(PROBLEM, optimizer.history)
+    how = {"design": "sobol", "fidelities": "cheap"}
+    middle = random_start(problem, history, boca.Budget(100.0, 10.0), RANDOM(0), price, **how, middle=True)
+    assert middle.x == {"a": 0.5, "b": 0.5}
+    assert not problem.is_target(middle.z)
+    plain = random_start(problem, history, boca.Budget(100.0, 10.0), RANDOM(0), price, **how)
+    assert plain.x != middle.x
+    assert plain.z == middle.z

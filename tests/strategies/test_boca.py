@@ -31,6 +31,7 @@ from boca.strategies.boca import (
     theorem_beta,
 )
 from boca.strategies.boca_turns import AIMS
+from support.strategies import EARLIER
 from support.trials import made as trial_of
 
 # Beta, by hand ------------------------------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ def test_a_kernel_that_vanishes_at_a_fidelity_is_refused_before_its_gap_is_nough
     def kernel(p, q):
         return (p["a"] - zero[0]) * (q["a"] - zero[0]) + (p["b"] - zero[1]) * (q["b"] - zero[1])
 
-    strategy = boca.Boca(surrogate=boca.Surrogate(fidelity_kernel=kernel))
+    strategy = replace(EARLIER, surrogate=replace(EARLIER.surrogate, fidelity_kernel=kernel))
     with pytest.raises(boca.BocaError, match="fidelity_kernel"):
         boca.Optimizer(problem, budget=boca.targets(8), strategy=strategy, seed=0)
 
@@ -342,7 +343,7 @@ def test_information_per_cost_asks_the_target_where_a_cheap_query_is_poor_value(
     observed = [({"x": 0.0}, {"s": "true"}, 0.0)]
     plain = decision(problem, observed, known, strategy=boca.Boca.paper(hyperparameters=known))
     assert plain.fidelity(np.array([0.9])) == {"s": "poor"}
-    careful = decision(problem, observed, known, strategy=boca.Boca(hyperparameters=known))
+    careful = decision(problem, observed, known, strategy=replace(EARLIER, hyperparameters=known))
     assert careful.fidelity(np.array([0.9])) == {"s": "true"}
     # the same gap at a hundredth of the cost is good value: rho^2 = exp(-1/h^2) / 1.01
     rho2 = math.exp(-1.0 / 0.8**2) / 1.01
@@ -354,7 +355,7 @@ def test_information_per_cost_asks_the_target_where_a_cheap_query_is_poor_value(
             cost=lambda z, s=share: s if z["s"] == "poor" else 1.0,
             target={"s": "true"},
         )
-        d = decision(priced, observed, known, strategy=boca.Boca(hyperparameters=known, first_c=0.1))
+        d = decision(priced, observed, known, strategy=replace(EARLIER, hyperparameters=known, first_c=0.1))
         assert d.fidelity(np.array([0.9])) == {"s": expected}
 
 
@@ -448,7 +449,7 @@ CASES = {
     "minimized": minimized,
     "mixed": mixed,
 }
-STRATEGIES = {"boca": boca.Boca(), "paper": boca.Boca.paper(maximizer="sobol")}
+STRATEGIES = {"boca": EARLIER, "paper": boca.Boca.paper(maximizer="sobol")}
 
 
 @pytest.fixture(scope="module", params=[(case, kind) for case in CASES for kind in STRATEGIES], ids="-".join)
@@ -745,7 +746,7 @@ def test_every_other_iteration_looks_where_most_is_learned_about_the_maximum(run
 
 
 def test_no_point_tells_more_about_the_maximum_than_the_one_that_is_ranked_first(run):
-    strategy = boca.Boca()
+    strategy = EARLIER
     told = boca.History([t for t in run.history if t.state != "running"])
     for seed in range(2):
         model = strategy.surrogate.model(run.problem, told, np.random.default_rng(seed)).shrunk(1.5)
@@ -842,7 +843,7 @@ def test_where_most_queries_go_to_the_target_every_way_of_choosing_x_has_its_tur
 
 def test_a_known_process_is_never_doubted():
     bench = boca.problems.get("gp-smooth", seed=0)
-    strategy = boca.Boca(hyperparameters=bench.hyperparameters)
+    strategy = replace(EARLIER, hyperparameters=bench.hyperparameters)
     optimizer, noise = (
         boca.Optimizer(bench.problem, budget=boca.targets(12), strategy=strategy, seed=0),
         np.random.default_rng(0),

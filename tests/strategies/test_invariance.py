@@ -95,10 +95,17 @@ def test_other_units_of_cost_agree_up_to_rounding(strategy, unit):
 
 
 def numbers(why):
-    """Return the parts of a decision that carry the unit of y, by the power of it that they carry."""
+    """Return the parts of a decision by the power of the unit of y that they carry: none, one or two.
+
+    Under a warp, the model has no unit.
+    """
     known = why["hyperparameters"]
-    first = [why["mean"], why["std"], why["ucb"], known["mean"], why.get("gamma", 0.0)]
-    return np.array(first), np.array([known["kappa0"], known["eta2"]])
+    told = [why["mean"], why["std"], why["ucb"]]
+    of_model, squared = [known["mean"], why.get("gamma", 0.0)], [known["kappa0"], known["eta2"]]
+    if "warp" in why:
+        told += [why["warp"]["anchor"], why["warp"]["spread"]]
+        return np.array(of_model + squared), np.array(told), np.array([])
+    return np.array([]), np.array(told + of_model), np.array(squared)
 
 
 @EVERY
@@ -109,8 +116,8 @@ def test_the_unit_of_the_values_does_not_matter(strategy, unit):
     assert asks(scaled) == asks(plain)
     for a, b in zip(plain, scaled, strict=True):
         if a.phase != "start":
-            np.testing.assert_array_equal(numbers(b.why)[0], unit * numbers(a.why)[0])
-            np.testing.assert_array_equal(numbers(b.why)[1], unit * unit * numbers(a.why)[1])
+            for power, (of_a, of_b) in enumerate(zip(numbers(a.why), numbers(b.why), strict=True)):
+                np.testing.assert_array_equal(of_b, unit**power * of_a)
 
 
 def dyadic(x, z):

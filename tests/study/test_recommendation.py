@@ -79,3 +79,30 @@ def test_nothing_completed_at_the_target_is_a_warning():
     opt.enqueue({"a": 0.5})
     opt.tell(opt.ask(), 1.0)
     assert opt.warnings == ()
+
+
+# The same query always gives the same value ---------------------------------------------------------------------------
+
+
+def test_nothing_worse_than_what_was_seen_is_recommended_if_values_repeat():
+    problem = Problem(SPACE, Space(n=Float(0.1, 1)), cost=lambda z: z["n"], deterministic=True)
+    opt = optimizer(problem, strategy=Boca())
+    opt.add({"a": 0.9}, {"n": 0.2}, 50.0)  # cheap results promise more than the target has shown
+    opt.add({"a": 0.8}, {"n": 0.2}, 49.0)
+    assert not opt.recommend().verified
+    opt.add({"a": 0.1}, None, 3.0)
+    opt.add({"a": 0.2}, None, 4.0)
+    advice = opt.recommend()
+    assert (advice.x, advice.mean, advice.std, advice.verified) == ({"a": 0.2}, 4.0, 0.0, True)
+
+
+def test_nothing_is_run_twice_if_values_repeat(strategy):
+    """A space of four points with two fidelities: the study ends when all that it wants is known."""
+    space, fidelity = Space(k=boca.Int(1, 4)), Space(n=boca.Int(1, 2))
+    problem = Problem(space, fidelity, cost=lambda z: z["n"], deterministic=True)
+    opt = boca.Optimizer(problem, budget=targets(20), strategy=strategy, seed=1)
+    while (trial := opt.ask()) is not None:
+        opt.tell(trial, math.sin(trial.x["k"]) + 0.01 * trial.z["n"])
+    run = [(t.x["k"], t.z["n"]) for t in opt.history]
+    assert len(set(run)) == len(run) >= 4
+    assert {k for k, n in run if n == 2} == {1, 2, 3, 4}

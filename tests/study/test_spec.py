@@ -15,8 +15,8 @@ from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput
 from boca.gp.kernels import Radial
 from boca.model.surrogate import Surrogate
-from boca.study.spec import describe, differences, limit_of, plain, problem_of
-from boca.study.spec import remade as remade_settings
+from boca.study.spec import describe, differences, limit_of, off_values, plain, problem_of
+from boca.study.spec import remade as stored_strategy
 from support.places import on
 
 SPACE = Space(a=Float(0.5, 8.0, log=True), b=Int(1, 5), c=Choice(["x", "y"]))
@@ -244,29 +244,57 @@ def test_a_study_of_another_version_needs_permission_and_goes_on_with_its_trials
     assert len(begun(database, strategy=Boca()).history) == 2
 
 
-def before_the_limits(strategy):
-    del strategy["adapt_c"], strategy["surrogate"]["fitted_results"], strategy["surrogate"]["exact_results"]
+LATER = off_values(Surrogate)
+"""The fields of the surrogate that came after the first stored studies, with the values that switch them off."""
+LIMITS = ("fitted_results", "exact_results")
+"""Of these the paper sets other values: it knows no limit."""
 
 
-def test_a_study_from_before_a_field_continues_with_what_was_done_then(database):
+def before_them(strategy):
+    for name in off_values(Boca):
+        del strategy[name]
+    for name in LATER:
+        del strategy["surrogate"][name]
+
+
+def test_a_study_without_the_later_fields_continues_with_them_off(database):
     begun(database, strategy=Boca())
-    remade(database, before_the_limits)
-    stored = database.database().spec("study")["strategy"]
-    assert "adapt_c" not in stored
-    assert remade_settings(stored) == Boca()
-    assert begun(database, strategy=Boca()).strategy == Boca()  # nobody is asked
+    remade(database, before_them)
+    before = database.database().spec("study")
+    again = begun(database, strategy=Boca())
+    off = Boca(surrogate=Surrogate(**LATER), **off_values(Boca))
+    assert again.strategy == off == stored_strategy(before["strategy"])
+    assert database.database().spec("study") == before
+    assert begun(database, strategy=off).strategy == off
+    with pytest.raises(InvalidInput, match=r"strategy was .*and is "):
+        begun(database, strategy=Boca(max_shrink=2.0))
 
 
-def test_where_the_paper_sets_another_value_the_study_keeps_the_old_one_or_asks(database):
+def test_a_study_without_the_later_fields_adopts_them_with_permission(database):
+    begun(database, strategy=Boca())
+    remade(database, before_them)
+    assert begun(database, strategy=Boca(), allow_change=True).strategy == Boca()
+    assert database.database().spec("study")["strategy"] == plain(Boca())
+    assert begun(database, strategy=Boca()).strategy == Boca()
+
+
+def test_a_study_of_the_paper_continues_with_the_limits_that_it_had(database):
     begun(database, strategy=Boca.paper())
-    remade(database, before_the_limits)
+    remade(database, before_them)
     limited = replace(Boca.paper(), surrogate=replace(Surrogate.paper(), fitted_results=500, exact_results=1200))
-    assert remade_settings(database.database().spec("study")["strategy"]) == limited
-    begun(database, strategy=limited)
-    with pytest.raises(InvalidInput, match=r"surrogate\.exact_results.*allow_change=True"):
-        begun(database, strategy=Boca.paper())
-    begun(database, strategy=Boca.paper(), allow_change=True)
+    assert stored_strategy(database.database().spec("study")["strategy"]) == limited
+    assert begun(database, strategy=Boca.paper()).strategy == limited
+    assert begun(database, strategy=Boca.paper(), allow_change=True).strategy == Boca.paper()
     assert database.database().spec("study")["strategy"] == plain(Boca.paper())
+
+
+def test_the_later_fields_are_off_in_the_paper():
+    paper = Boca.paper()
+    assert {name: getattr(paper.surrogate, name) for name in LATER if name not in LIMITS} == {
+        name: value for name, value in LATER.items() if name not in LIMITS
+    }
+    assert {name: getattr(paper, name) for name in off_values(Boca)} == off_values(Boca)
+    assert LATER["warp"] is False
 
 
 def test_permission_for_another_version_is_none_for_another_setting(database):
@@ -427,3 +455,22 @@ def test_a_strategy_with_an_endless_setting_can_be_stored(database):
     begun(database, strategy=Mine(step=math.inf))
     with pytest.raises(InvalidInput, match="strategy was"):
         begun(database, strategy=Mine(step=-math.inf))
+
+
+# Points to begin with, and values that repeat -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("more", "word"), [({"deterministic": True}, "deterministic"), ({"first": [{}]}, "first")])
+def test_first_points_and_repeating_values_are_part_of_a_study(database, more, word):
+    plain_one, other = problem(), problem(**more)
+    described = describe(other, RandomSearch(), seed=1, limit=None)
+    assert word in described
+    assert word not in describe(plain_one, RandomSearch(), seed=1, limit=None)
+    again = problem_of(described)
+    assert (again.deterministic, again.first) == (other.deterministic, other.first)
+    begun(database, other, strategy=RandomSearch(), seed=1)
+    with pytest.raises(InvalidInput, match=f"{word} was "):
+        begun(database, plain_one, strategy=RandomSearch(), seed=1)
+    begun(database, plain_one, strategy=RandomSearch(), seed=1, name="second")
+    with pytest.raises(InvalidInput, match=f"{word} was null and is "):
+        begun(database, other, strategy=RandomSearch(), seed=1, name="second")

@@ -201,6 +201,18 @@ def test_a_mark_at_the_beginning_and_other_ends_of_lines_do_no_harm(folder):
 # Cost and target ------------------------------------------------------------------------------------------------------
 
 
+def test_first_points_and_repeating_values_are_taken(folder):
+    plain = study(folder, SHORT).problem
+    assert (plain.deterministic, plain.first) == (False, [])
+    name = next(iter(plain.space))
+    given = {"deterministic": True, "first": [{name: plain.middle[name]}]}
+    made = study(folder, SHORT | given).problem
+    assert made.deterministic
+    assert made.first == [plain.middle]
+    assert "deterministic must be True or False" in refusal(folder, SHORT | {"deterministic": 3})
+    assert "first" in refusal(folder, SHORT | {"first": [{"unknown": 3}]})
+
+
 def test_a_cost_is_powers_or_a_function_or_measured(folder):
     assert study(folder, {**LONG, "cost": {"N": -1.5}}).problem.cost({"N": 4}) == 0.125
     assert study(folder, {**LONG, "cost": "objective:cost"}).problem.cost({"N": 4}) == 8.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -36,6 +36,9 @@ class Problem:
         cost: a positive function of z in any unit; None to measure it in seconds and learn it.
         target: the fidelity at which f is to be optimal; a name that is left out takes its upper bound.
         direction: "maximize" or "minimize", or "max" or "min".
+        deterministic: whether the same x and z always give the same value.  Then nothing is run twice, and nothing
+            worse than the best result at the target is recommended.
+        first: points to begin with; a name that is left out takes the middle of its range, or the first option.
     """
 
     @names_ours
@@ -47,6 +50,8 @@ class Problem:
         cost: CostFunction | None = None,
         target: Mapping[str, Any] | None = None,
         direction: str = "maximize",
+        deterministic: bool = False,
+        first: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         if not isinstance(space, Space) or not len(space):
             raise InvalidInput(f"space must be a boca.Space with at least one parameter; got {space!r}.")
@@ -64,6 +69,10 @@ class Problem:
         self.fidelity = fidelity
         self.direction: Direction = shorthand.direction(direction)
         self._target = _target(space, fidelity, {} if target is None else target)
+        if not isinstance(deterministic, bool):
+            raise InvalidInput(f"deterministic must be True or False; got {deterministic!r}.")
+        self.deterministic = deterministic
+        self._first = _first_points(space, first)
         self._cost = cost
         if cost is not None:  # refuse a wrong cost now, not in the middle of a study
             _ = self.target_cost, self.grid_costs
@@ -83,6 +92,16 @@ class Problem:
     def target(self) -> Point:
         """The target fidelity, z*."""
         return dict(self._target)
+
+    @property
+    def first(self) -> list[Point]:
+        """The points to begin with, complete."""
+        return [dict(x) for x in self._first]
+
+    @property
+    def middle(self) -> Point:
+        """The middle of the space; of a choice, the first option."""
+        return _middle(self.space)
 
     @property
     def has_declared_cost(self) -> bool:
@@ -159,6 +178,30 @@ class Problem:
     @cached_property
     def target_cost(self) -> float:
         return self.cost(self.target)
+
+
+def _middle(space: Space) -> Point:
+    u = np.array([0.5 if parameter.is_ordered else 0.0 for parameter in space.values()])
+    return space.from_unit(space.snap(u[None, :])[0])
+
+
+def _first_points(space: Space, first: Sequence[Mapping[str, Any]]) -> tuple[Point, ...]:
+    """Return the points with what is left out filled up by the middle; each is named once."""
+    if isinstance(first, str | Mapping) or not isinstance(first, Sequence):
+        raise InvalidInput(
+            f'first must be a list of mappings from name to value, such as [{{"lr": 0.1}}]; got {first!r}.'
+        )
+    points = []
+    for k, given in enumerate(first):
+        if not isinstance(given, Mapping) or set(given) - set(space):
+            raise InvalidInput(
+                f"first[{k}] must be a mapping with names of the space, which are {', '.join(map(repr, space))}; "
+                f"got {given!r}. Leave out what should take the middle of its range."
+            )
+        x = space.validate({**_middle(space), **given}, f"first[{k}]")
+        if x not in points:
+            points.append(x)
+    return tuple(points)
 
 
 def _swapped(names: Iterable[object], space: Space) -> str:

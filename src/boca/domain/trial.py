@@ -284,6 +284,15 @@ def occupied(history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:
     return {(point_key(t.x), point_key(t.planned)) for t in history.running}
 
 
+def taken(problem: Problem, history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Return the (x, z) that no new query repeats while another point exists.
+
+    These are the ones that are running and, if the same query always gives the same value, the ones with a result.
+    """
+    known = history.complete if problem.deterministic else ()
+    return occupied(history) | {(point_key(t.x), point_key(t.z)) for t in known}
+
+
 def barred(history: History) -> set[tuple[Any, ...]]:
     """Return the x at which three trials failed."""
     failures: dict[tuple[Any, ...], int] = {}

@@ -35,6 +35,8 @@ def maximize(
     budget: Limit | float | None = None,
     cost: CostFunction | None = None,
     target: Mapping[str, Any] | None = None,
+    deterministic: bool = False,
+    first: Sequence[Mapping[str, Any]] = (),
     strategy: Strategy | None = None,
     seed: int | None = None,
     stop: Callable[[History], bool] | StoppingRule | None = None,
@@ -61,6 +63,9 @@ def maximize(
             `stop`.
         cost: The cost of an evaluation as a function of z, in any unit; None measures it in seconds and learns it.
         target: The fidelities that count, by name; a name left out has its upper bound.
+        deterministic: Whether the same x and z always give the same value.  Then nothing is run twice, and nothing
+            worse than the best result at the target is recommended.
+        first: Points to begin with; a name left out takes the middle of its range, or the first option.
         strategy: How points are chosen; `boca.Boca()` by default.
         seed: The seed of all random choices; None draws one, or uses that of the stored study.
         stop: A function of the history, called after every trial; the run ends if it returns true.  If a resumed study
@@ -77,7 +82,9 @@ def maximize(
             `boca.callbacks`.
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
     """
-    problem = Problem(space, fidelity, cost=cost, target=target, direction="maximize")
+    problem = Problem(
+        space, fidelity, cost=cost, target=target, direction="maximize", deterministic=deterministic, first=first
+    )
     study = StudyOptions(
         budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )
@@ -102,6 +109,8 @@ def minimize(
     budget: Limit | float | None = None,
     cost: CostFunction | None = None,
     target: Mapping[str, Any] | None = None,
+    deterministic: bool = False,
+    first: Sequence[Mapping[str, Any]] = (),
     strategy: Strategy | None = None,
     seed: int | None = None,
     stop: Callable[[History], bool] | StoppingRule | None = None,
@@ -126,6 +135,8 @@ def minimize(
         budget: What the run may spend.
         cost: The cost of an evaluation as a function of z; None measures it.
         target: The fidelities that count; a name left out has its upper bound.
+        deterministic: Whether the same x and z always give the same value.
+        first: Points to begin with; a name left out takes the middle of its range.
         strategy: How points are chosen.
         seed: The seed of all random choices.
         stop: A function of the history; the run ends if it returns true.
@@ -139,7 +150,9 @@ def minimize(
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them.
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
     """
-    problem = Problem(space, fidelity, cost=cost, target=target, direction="minimize")
+    problem = Problem(
+        space, fidelity, cost=cost, target=target, direction="minimize", deterministic=deterministic, first=first
+    )
     study = StudyOptions(
         budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )

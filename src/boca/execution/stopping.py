@@ -31,6 +31,7 @@ from boca.strategies import Strategy
 from boca.strategies.base import posterior
 
 _POINTS = 8  # x whose fidelities are all tried: those with the highest expected improvement at the target
+_DEVIATIONS_ABOVE, _STEPS_ABOVE = 8.0, 129  # of the integral of an improvement: its end, and its grid
 _LEAST_DEVIATION = 1e-12  # of the values: a query that moves the mean by less tells nothing
 
 
@@ -98,6 +99,20 @@ def surplus(problem: Problem, history: History, model: Model, price: float) -> F
         tau2, covariance, _ = model.gp.covariance_with(queries, star)
         moved = np.maximum(np.abs(covariance) / np.sqrt(tau2 + model.noise(queries)), _LEAST_DEVIATION)
         mean = np.full(len(Z), float(model.means(u[None, :])[0]))
-        improvement = model.deviation_as_told(1.0) * np.exp(log_ei(mean, moved, best)[0])
-        found.append(price * improvement - cost)
+        found.append(price * expected_improvement(model, mean, moved, best) - cost)
     return np.concatenate(found)
+
+
+def expected_improvement(model: Model, mean: FloatArray, moved: FloatArray, best: float) -> FloatArray:  # (m,)
+    """Return the expected improvement in the user's units, from moments in those of the model.
+
+    Under a warp it is the integral of P(f > t) over the told values of t above the best.
+    """
+    if model.warp is None:
+        return np.asarray(model.in_model_units(1.0) * np.exp(log_ei(mean, moved, best)[0]))
+    from scipy.special import ndtr
+
+    above = best + moved[:, None] * np.linspace(0.0, _DEVIATIONS_ABOVE, _STEPS_ABOVE)
+    probability = ndtr((mean[:, None] - above) / moved[:, None])
+    told = model.warp.inverse(model.standard.location + model.standard.scale * above)
+    return np.asarray(0.5 * np.sum((probability[:, 1:] + probability[:, :-1]) * np.diff(told), axis=1))

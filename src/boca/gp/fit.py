@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
 
@@ -120,6 +120,10 @@ def log_likelihood(
     of_diagonal = np.zeros_like(by_h)
     for term, P in triangle.terms:
         term.add_diagonal_gradient(of_diagonal, h, P, on_diagonal)
+    if kernel.factors:
+        weights = on_diagonal * replace(kernel, terms=()).diagonal(h, X)
+        for factor_of_kernel in kernel.factors:
+            factor_of_kernel.add_diagonal_gradient(of_diagonal, h, X, weights)
     by_h += 0.5 * kappa0 * of_diagonal
     gradient = Theta.split(kernel, np.zeros_like(theta))
     gradient.kappa0[:] = by_kappa0 + 0.5 * (float(on_diagonal @ signal) + JITTER * kappa0 * trace)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from boca.gp import linalg
+from boca.gp.converging import Converging
 from boca.gp.kernels import Kernel, covariance
 from boca.gp.linalg import Factor, FloatArray, IntArray
 from boca.gp.model import GP
@@ -29,7 +30,9 @@ _JITTER_SHARE = 1e-2  # of eta2: the jitter of K_uu, if it needs one, stays far 
 
 def farthest_points(kernel: Kernel, h: FloatArray, X: FloatArray, first: IntArray, count: int) -> IntArray:  # (count,)
     """Return the indices `first`, then those of the rows farthest from all chosen before, in length scales."""
-    scaled = np.hstack([r.scaled(h, X) for r in kernel.radial]) if kernel.radial else np.zeros((len(X), 1))
+    parts = [r.scaled(h, X) for r in kernel.radial]
+    parts += [factor.embedded(h, X) for factor in kernel.factors if isinstance(factor, Converging)]
+    scaled = np.hstack(parts) if parts else np.zeros((len(X), 1))
     square = np.einsum("ij,ij->i", scaled, scaled)
     chosen = list(first[:count]) or [0]
     nearest = np.full(len(X), np.inf)

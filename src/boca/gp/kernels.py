@@ -149,14 +149,26 @@ class Radial:
 
 
 class KernelFactor(Protocol):
-    """A covariance that multiplies the radial factors; its parameters are h[at:], as many as its blocks have."""
+    """A covariance that multiplies the radial factors; its parameters are h[at:], as many as its blocks have.
 
+    It may have length scales too, which it names in `bandwidths` as radial factors do.
+    """
+
+    @property
+    def bandwidths(self) -> tuple[int, ...]: ...
     @property
     def blocks(self) -> tuple[Block, ...]: ...
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray, /) -> FloatArray: ...  # (n, D), (m, D) -> (n, m)
     def diagonal(self, h: FloatArray, A: FloatArray, /) -> FloatArray: ...  # (n, D) -> (n,)
     def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray, /) -> None:
-        """Add to `by_h` the sum of G d log(value) / dh over the pairs (a, b); G (n, m) has the kernel in it."""
+        """Add to `by_h` the sum of G d log(value) / dh over the pairs (a, b); G (n, m) has the kernel in it.
+
+        The derivative by a length scale is the one by its logarithm.
+        """
+        ...
+
+    def add_diagonal_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, g: FloatArray, /) -> None:
+        """Add to `by_h` the sum of g d log(diagonal) / dh; g (n,) has the diagonal in it."""
         ...
 
 
@@ -186,6 +198,7 @@ class KernelTerm(Protocol):
 class Custom:
     """A factor without parameters, from outside: any positive semi-definite function of some columns."""
 
+    bandwidths: ClassVar[tuple[int, ...]] = ()
     blocks: ClassVar[tuple[Block, ...]] = ()
     function: Callable[[FloatArray, FloatArray], FloatArray]  # (n, k), (m, k) -> (n, m)
     variance: Callable[[FloatArray], FloatArray]  # (n, k) -> (n,), its diagonal
@@ -200,11 +213,15 @@ class Custom:
     def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray) -> None:
         """There is nothing to learn."""
 
+    def add_diagonal_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, g: FloatArray) -> None:
+        """There is nothing to learn."""
+
 
 @dataclass(frozen=True)
 class Jump:
     """A factor exp(-h[at]) between inputs of two classes; a column of zeros and ones says which is which."""
 
+    bandwidths: ClassVar[tuple[int, ...]] = ()
     blocks: ClassVar[tuple[Block, ...]] = (strength("jump", high=_LARGEST_STRENGTH, rate=_STRENGTH_RATE),)
     column: int
     at: int
@@ -217,6 +234,9 @@ class Jump:
 
     def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray) -> None:
         by_h[self.at] -= float(G[self.differ(A, B)].sum())
+
+    def add_diagonal_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, g: FloatArray) -> None:
+        """The diagonal is one."""
 
     def differ(self, A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:  # (n, m)
         return np.not_equal(A[:, self.column, None], B[None, :, self.column])
@@ -268,7 +288,8 @@ class Kernel:
     @property
     def size(self) -> int:
         """How many length scales there are."""
-        return 1 + max((max(r.bandwidths) for r in self.radial), default=-1)
+        named = [*(r.bandwidths for r in self.radial), *(f.bandwidths for f in self.factors)]
+        return 1 + max((k for bandwidths in named for k in bandwidths), default=-1)
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:

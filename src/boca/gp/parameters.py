@@ -18,8 +18,9 @@ import numpy as np
 
 from boca.gp.linalg import FloatArray
 
-Unit: TypeAlias = Literal["none", "variance", "signal"]
-"""What a number is multiplied by outside theta: nothing, the variance of the values, or that and kappa0."""
+Unit: TypeAlias = Literal["none", "log", "variance", "signal"]
+"""What a number is outside theta: the same, its exponential, or multiplied by the variance of the values, and kappa0.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Block:
     high: float = math.inf
     rate: float = 0.0
     unit: Unit = "none"
+    is_list: bool = False
+    """Whether it is a list outside theta, of one number per parameter."""
 
     @property
     def is_strength(self) -> bool:

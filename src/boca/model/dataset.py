@@ -3,7 +3,7 @@
 symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
-scores   (n,)     values with the sign that makes larger ones better; a failure has the worst one
+scores   (n,)     values with the sign that makes larger ones better, warped or as told; a failure has a bad one
 X        (n, D)   features, by an encoding
 y        (n,)     standardized scores
 """
@@ -11,6 +11,7 @@ y        (n,)     standardized scores
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -20,7 +21,12 @@ from boca.domain.trial import History
 from boca.gp.fit import Standardization
 from boca.gp.noise import Noise
 from boca.model.encoding import Encoding
+from boca.model.warp import Warp
 
+Failures: TypeAlias = Literal["worst", "below"]
+"""The value of a failure: the worst one of all results, or that less half of the range of all results."""
+
+_MARGIN = 0.5  # of the range of the results, by which a failure lies below the worst of them
 _GOLDEN_RATIO = 0.6180339887498949  # its multiples modulo 1 are evenly spread, and follow no cycle of the results
 _LARGEST_NOISE = 1e12  # standardized: such a result has no weight, and infinity would break the factor
 
@@ -37,9 +43,11 @@ class Dataset:
     running: tuple[FloatArray, FloatArray]  # U and Z of the trials without a result
     iterations: int
     """How many trials a model has chosen; a refit stores it."""
+    failed: BoolArray  # (n,)
+    failures: Failures = "worst"
 
     @classmethod
-    def from_history(cls, problem: Problem, history: History) -> Dataset:
+    def from_history(cls, problem: Problem, history: History, failures: Failures = "worst") -> Dataset:
         finished = history.finished
         has_noise = any(t.noise is not None for t in finished)
         return cls(
@@ -53,7 +61,29 @@ class Dataset:
                 problem.fidelity.to_unit([t.planned for t in history.running]),
             ),
             len(history.chosen),
+            np.array([t.state == "failed" for t in finished], dtype=bool),
+            failures,
         )
+
+    def warped(self, warp: Warp | None) -> Dataset:
+        """Return the same results in the units of the model: warped, and with the values of failures."""
+        if warp is None and self.failures == "worst":
+            return self
+        scores = self.scores if warp is None else warp.apply(self.scores)
+        variances = self.variances
+        if warp is not None and variances is not None:
+            with np.errstate(over="ignore"):
+                variances = variances * warp.slope(self.scores) ** 2
+        if self.failures == "below" and self.failed.any():
+            told = scores[~self.failed]
+            scores = scores.copy()
+            scores[self.failed] = np.min(told) - _MARGIN * np.ptp(told)
+        return replace(self, scores=scores, variances=variances)
+
+    @property
+    def judged(self) -> FloatArray:
+        """The scores from which location and scale are taken; failures below all others do not count."""
+        return self.scores if self.failures == "worst" else self.scores[~self.failed]
 
     @property
     def results(self) -> int:
@@ -104,8 +134,10 @@ class TrainingData:
 
     def thinned(self, count: int) -> TrainingData:
         """Return at most `count` results, evenly from the first told to the last."""
-        n = len(self.y)
-        if n <= count:
-            return self
-        spread = np.argsort(np.arange(n) * _GOLDEN_RATIO % 1.0, kind="stable")
-        return self.select(np.sort(spread[:count]))
+        return self if len(self.y) <= count else self.select(evenly(len(self.y), count))
+
+
+def evenly(n: int, count: int) -> IntArray:  # (count,)
+    """Return at most `count` of n rows, evenly from the first to the last."""
+    spread = np.argsort(np.arange(n) * _GOLDEN_RATIO % 1.0, kind="stable")
+    return np.sort(spread[:count])

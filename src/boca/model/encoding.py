@@ -9,25 +9,29 @@ h        (H,)     length scales in the order of the space and then of the fideli
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
-from boca.domain.space import BoolArray, FloatArray, Space
+from boca.domain.space import BoolArray, Choice, FloatArray, Parameter, Space
 from boca.gp import fit as gp_fit
+from boca.gp.converging import Converging
 from boca.gp.kernels import Custom, Jump, Kernel, KernelFactor, KernelTerm, Profile, Radial, Trend
 from boca.gp.noise import NoiseTerm, RisingNoise
 from boca.gp.parameters import Block, Prior
 
 # A covariance of two fidelities, which are mappings from name to arrays that broadcast against each other.
 FidelityKernel: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+
+FidelityAxis: TypeAlias = Literal["as_declared", "learned", "fading"]
+"""Fidelities that are positive numbers "as_declared", on a "learned" axis, or on one with a part that fades towards the
+target.  Others are always as declared: a power of a logarithm needs a ratio between two values."""
 
 # In units of the unit cube; beyond ten, f hardly depends on the parameter.
 _LOG_LENGTH_SCALE_BOUNDS = (math.log(0.01), math.log(10.0))
@@ -48,6 +52,8 @@ class Encoding:
     fidelity_kernel: FidelityKernel | None = None
     is_extended: bool = False
     """Whether the kernel has a jump at the target and a trend towards it: all x may rise or fall together with z."""
+    axis: FidelityAxis = "as_declared"
+    """How numeric fidelities are seen: a learned axis has a trend from the start, and may have a part that fades."""
     fidelity_profile: Profile = "se"
     """The kernel on numeric fidelities, unless there is a `fidelity_kernel`."""
 
@@ -64,7 +70,7 @@ class Encoding:
     def z_features(self, Z: FloatArray) -> FloatArray:  # (n, p) -> (n, Dz)
         if self.fidelity_kernel:
             return Z
-        features = _indicators(self.problem.fidelity, Z)
+        features = _indicators(self.problem.fidelity, self._on_logs(Z))
         return np.column_stack([features, (self._unit_target == Z).all(axis=1)]) if self.is_extended else features
 
     @cached_property
@@ -79,6 +85,24 @@ class Encoding:
     @cached_property
     def target(self) -> FloatArray:  # (Dz,)
         return np.ravel(self.z_features(self._unit_target))
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the axis of numeric fidelities is learned."""
+        return self.axis != "as_declared" and not self.fidelity_kernel
+
+    def _on_logs(self, Z: FloatArray) -> FloatArray:  # (n, p) -> (n, p)
+        """Return fidelities that are positive on a log scale, if their axis is learned: its power does the rest."""
+        if not self.is_learned:
+            return Z
+        seen, star = Z.copy(), self._unit_target[0]
+        for j, parameter in enumerate(self.problem.fidelity.values()):
+            if _is_positive(parameter) and not isinstance(parameter, Choice) and not parameter.log:
+                ratio = parameter.high / parameter.low
+                seen[:, j] = np.log1p(Z[:, j] * (ratio - 1.0)) / math.log(ratio)
+                at_target = math.log1p(star[j] * (ratio - 1.0)) / math.log(ratio)
+                seen[Z[:, j] == star[j], j] = at_target  # in every bit, so that the target is recognized
+        return seen
 
     @cached_property
     def _unit_target(self) -> FloatArray:  # (1, p)
@@ -120,15 +144,36 @@ class Encoding:
         else:
             z_owners = _column_owners(self.problem.fidelity)
             z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
-            z_numeric = 0 if self.fidelity_profile == "se" else len(z_owners) - _option_columns(self.problem.fidelity)
-            in_h = tuple(d + owner for owner in z_owners)
-            groups.append((self.fidelity_profile, z_columns[:z_numeric], in_h[:z_numeric]))
-            groups.append(("se", z_columns[z_numeric:], in_h[z_numeric:]))
+            place = d + len(self.problem.fidelity)  # in h, after the length scales
+            learned = self._learned_columns
+            plain = [j for j in range(len(z_owners)) if j not in learned]
+            count = len(z_owners) - _option_columns(self.problem.fidelity)
+            numbers = [] if self.fidelity_profile == "se" else [j for j in plain if j < count]
+            for profile, part in ((self.fidelity_profile, numbers), ("se", [j for j in plain if j not in numbers])):
+                groups.append((profile, tuple(z_columns[j] for j in part), tuple(d + z_owners[j] for j in part)))
+            if learned:
+                converging = Converging(
+                    tuple(z_columns[j] for j in learned),
+                    tuple(float(self.target[j]) for j in learned),
+                    tuple(float(max(self.target[j], 1.0 - self.target[j])) for j in learned),
+                    tuple(d + z_owners[j] for j in learned),
+                    place,
+                    fades=self.axis == "fading",
+                )
+                factors.append(converging)
+                place += sum(block.size for block in converging.blocks)
             if self.is_extended:
-                places = itertools.count(d + len(self.problem.fidelity))  # in h, after the length scales
-                factors.append(Jump(self.x_width + len(z_owners), next(places)))
-                terms.append(Trend(z_columns, tuple(self.target[: len(z_owners)]), next(places)))
+                factors.append(Jump(self.x_width + len(z_owners), place))
+                place += 1
+            if self.is_extended or learned:
+                terms.append(Trend(z_columns, tuple(self.target[: len(z_owners)]), place))
         return Kernel(tuple(Radial(*group) for group in groups if group[1]), tuple(factors), tuple(terms))
+
+    @cached_property
+    def _learned_columns(self) -> list[int]:
+        """The columns of z, among those of numbers, whose axis is learned."""
+        numbers = [parameter for parameter in self.problem.fidelity.values() if parameter.is_ordered]
+        return [j for j, parameter in enumerate(numbers) if _is_positive(parameter)] if self.is_learned else []
 
     @cached_property
     def noise(self) -> tuple[NoiseTerm, ...]:
@@ -204,7 +249,9 @@ class Encoding:
     def blocks(self) -> tuple[Block, ...]:
         """The hyperparameters in the order of theta, without those of the noise beside its constant variance."""
         d, p = len(self.problem.space), 0 if self.fidelity_kernel else len(self.problem.fidelity)
-        scale = partial(Block, deviation=1.0, low=_LOG_LENGTH_SCALE_BOUNDS[0], high=_LOG_LENGTH_SCALE_BOUNDS[1])
+        scale = partial(
+            Block, deviation=1.0, is_list=True, low=_LOG_LENGTH_SCALE_BOUNDS[0], high=_LOG_LENGTH_SCALE_BOUNDS[1]
+        )
         scales = [scale("h_x", d, math.log(0.4 * math.sqrt(d)))]
         if not self.fidelity_kernel:
             scales.append(scale("h_z", p))
@@ -221,7 +268,13 @@ class Encoding:
             return self._named_kernel(Z, star)[:, 0], self._named_variance(Z), float(self._named_variance(star)[0])
         A = np.hstack([np.zeros((len(Z), self.x_width)), self.z_features(Z)])
         star = np.concatenate([np.zeros(self.x_width), self.target])[None, :]
-        return replace(self.kernel, terms=()).value(h, A, star)[:, 0], np.ones(len(Z)), 1.0
+        kernel = replace(self.kernel, terms=())
+        return kernel.value(h, A, star)[:, 0], kernel.diagonal(h, A), 1.0
+
+
+def _is_positive(parameter: Parameter) -> bool:
+    """Whether a parameter is a number with a ratio between any two values."""
+    return not isinstance(parameter, Choice) and parameter.low > 0
 
 
 def scales_at_bounds(

@@ -11,6 +11,7 @@ import numpy as np
 from boca.domain.space import FloatArray
 from boca.domain.trial import History
 from boca.gp.fit import RELATIVE_ROUNDING, Standardization
+from boca.model.warp import Warp
 
 _OUTDATED_BEYOND_SCALES = 1e6  # from the location: a fit says nothing of values so far outside its own
 
@@ -55,6 +56,8 @@ class Fit:
     rise: float | None = None
     """By how much the variance of the noise grows from the target to the far end of all fidelities, if it does."""
     use: FidelityUse | None = None
+    warp: Warp | None = None
+    """The map of values that comes before location and scale, if there is one."""
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Fit:
@@ -68,6 +71,7 @@ class Fit:
             is_flat=bool(stored.get("flat")),
             rise=stored.get("rise"),
             use=FidelityUse.from_json(stored["use"]) if "use" in stored else None,
+            warp=Warp.from_json(stored["warp"]) if "warp" in stored else None,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -82,6 +86,7 @@ class Fit:
             **({"flat": True} if self.is_flat else {}),
             **({} if self.rise is None else {"rise": self.rise}),
             **({} if self.use is None else {"use": self.use.to_json()}),
+            **({} if self.warp is None else {"warp": self.warp.to_json()}),
         }
 
     @property
@@ -89,7 +94,10 @@ class Fit:
         return Standardization(self.location, self.scale)
 
     def is_outdated(self, scores: FloatArray) -> bool:
-        """Whether all results were equal and no longer are, or one is now far outside the range that was seen."""
+        """Whether all results were equal and no longer are, or one is now far outside the range that was seen.
+
+        The scores are those of the data set warped by this fit's warp.
+        """
         if self.is_flat and not is_flat(scores):
             return True
         farthest = float(np.max(np.abs(0.5 * scores - 0.5 * self.location)))

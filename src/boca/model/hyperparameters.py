@@ -5,6 +5,7 @@ Names, sizes and units are those of the blocks that kernels and noise declare.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,8 +23,8 @@ def finite(value: float) -> float:
 
 def as_told(block: Block, values: Sequence[float], *, kappa0: float, scale: float) -> float | list[float]:
     """Return the numbers of a block in the user's units: a list of length scales, or a number."""
-    if block.unit == "none" and not block.is_strength:
-        return list(values)
+    if block.is_list:
+        return [math.exp(value) for value in values] if block.unit == "log" else list(values)
     (value,) = values
     if block.unit == "none":
         return value
@@ -48,7 +49,7 @@ def checked(
         values = np.atleast_1d(given.get(block.name, [0.0] if block.is_strength else [])).tolist()
         if len(values) != block.size:
             scales = "1 length scale" if block.size == 1 else f"{block.size} length scales, one per parameter"
-            count = scales if block.unit == "none" and not block.is_strength else "one number"
+            count = scales if block.is_list else "one number"
             raise InvalidInput(f"{what} must have {count}; got {values!r}.")
         numbers[block.name] = [finite_number(value, what) for value in values]
         lowest = min(numbers[block.name], default=1.0)

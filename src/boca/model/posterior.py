@@ -26,6 +26,7 @@ from boca.model.dataset import TrainingData
 from boca.model.encoding import Encoding
 from boca.model.fit_record import Fit
 from boca.model.hyperparameters import as_told, finite
+from boca.model.warp import Warp
 
 EXACT_UP_TO = 1200  # results: up to here the posterior is exact, beyond it would cost seconds per suggestion
 ACTIVE_RESULTS = 800  # through which the posterior is approximated beyond that
@@ -45,13 +46,20 @@ class Posterior(Protocol):
         """Return a mean or a bound in the user's units."""
         ...
 
-    def deviation_as_told(self, standardized: float, /) -> float: ...
+    def interval_as_told(self, mean: float, deviation: float, /) -> float:
+        """Return half of the interval of one deviation either side of a mean, in the user's units."""
+        ...
+
     def hyperparameters(self) -> dict[str, Any]:
         """Return the numbers that define the model of f in the user's units."""
         ...
 
     def learned(self) -> dict[str, Any]:
         """Return what a refit for this posterior learned, as keys of `why`; empty if it uses an earlier refit."""
+        ...
+
+    def described(self) -> dict[str, Any]:
+        """Return the maps that stand between the values and the GP, as keys of `why`."""
         ...
 
 
@@ -77,6 +85,8 @@ class Model:
     exact_results: int = EXACT_UP_TO
     at_bound: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The parameters whose learned length scales are at a bound, under "h_x" and "h_z": the data do not say them."""
+    warp: Warp | None = None
+    """The map of the values that comes before location and scale."""
 
     def shrunk(self, s: float) -> Model:
         """Return the model with the length scales h_x divided by s, which is less certain between the results."""
@@ -186,25 +196,40 @@ class Model:
 
     def value_as_told(self, standardized: float) -> float:
         """Return a mean or a bound in the user's units."""
-        return finite(sign(self.problem.direction) * (self.standard.location + self.standard.scale * standardized))
+        warped = self._warped_units(standardized)
+        score = warped if self.warp is None else float(self.warp.inverse(warped))
+        return finite(sign(self.problem.direction) * score)
 
-    def deviation_as_told(self, standardized: float) -> float:
+    def interval_as_told(self, mean: float, deviation: float) -> float:
+        """Return half of the interval of one deviation either side of a mean, in the user's units."""
+        if self.warp is None:
+            return finite(self.standard.scale * deviation)
+        low, high = (self.value_as_told(mean + side * deviation) for side in (-1.0, 1.0))
+        return finite(abs(0.5 * high - 0.5 * low))
+
+    def in_model_units(self, standardized: float) -> float:
+        """Return a deviation in the units of the GP: those of the user, or warped ones."""
         return finite(self.standard.scale * standardized)
 
-    def hyperparameters(self) -> dict[str, Any]:
-        """Return the numbers that define this GP in the user's units: with the results, they are the model.
+    def _warped_units(self, standardized: float) -> float:
+        return self.standard.location + self.standard.scale * standardized
 
-        Strengths that are zero are absent.
+    def hyperparameters(self) -> dict[str, Any]:
+        """Return the numbers that define this GP: with the results, they are the model.
+
+        They are in the units of the values as told, or of the warped ones.  Strengths that are zero are absent.
         """
         scale, kappa0 = self.standard.scale, self.kappa0
         values = {"kappa0": [kappa0], "eta2": [self.gp.eta2]} | self._kernel_values() | self._noise_values()
         shown: dict[str, Any] = {}
         for block in [*self.encoding.blocks, *(term.block for term in self.encoding.noise)]:
+            if block.name == "fade_length" and block.name not in values:
+                continue  # of a part that is not there
             of_block = values.get(block.name, [0.0])
-            if not block.is_strength or of_block[0] > 0.0:
+            if not block.is_strength or any(of_block):
                 shown[block.name] = as_told(block, of_block, kappa0=kappa0, scale=scale)
             if block.name == "eta2":
-                shown["mean"] = self.value_as_told(self.gp.m)
+                shown["mean"] = finite(sign(self.problem.direction) * self._warped_units(self.gp.m))
         return shown
 
     def warnings(self) -> dict[str, Any]:
@@ -214,13 +239,19 @@ class Model:
     def learned(self) -> dict[str, Any]:
         return {} if self.fit is None else {"fit": self.fit.to_json()}
 
+    def described(self) -> dict[str, Any]:
+        return {} if self.warp is None else {"warp": self.warp.described(sign(self.problem.direction))}
+
     def _kernel_values(self) -> dict[str, list[float]]:
         """Return the values in h by block; fidelities that are switched off have no reach."""
         blocks = [block for block in self.encoding.blocks if block.name not in ("kappa0", "eta2")]
         ends = np.cumsum([block.size for block in blocks])
         values = {block.name: part.tolist() for block, part in zip(blocks, np.split(self.h, ends), strict=False)}
-        if self.guard is not None and "h_z" in values:
-            values["h_z"] = [_NO_REACH] * len(values["h_z"])
+        if self.guard is not None:
+            for name in {"h_z", "fade", "trend"} & values.keys():
+                values[name] = [_NO_REACH if name == "h_z" else 0.0] * len(values[name])
+        if not any(values.get("fade", ())):
+            values.pop("fade_length", None)
         return values
 
     def _noise_values(self) -> dict[str, list[float]]:

@@ -7,8 +7,9 @@ told.  So replaying a history gives the same model, bit for bit, and no cache ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,11 +22,13 @@ from boca.gp import fit as gp_fit
 from boca.gp.kernels import Profile
 from boca.gp.noise import Noise
 from boca.model import hyperparameters as numbers
-from boca.model.dataset import Dataset
-from boca.model.encoding import Encoding, FidelityKernel, scales_at_bounds
+from boca.model.dataset import Dataset, Failures
+from boca.model.encoding import Encoding, FidelityAxis, FidelityKernel, scales_at_bounds
 from boca.model.fidelity_use import FITTED_RESULTS, FidelityTests
 from boca.model.fit_record import Fit, is_flat, last_fit
 from boca.model.posterior import EXACT_UP_TO, Model
+from boca.model.warp import Warp
+from boca.model.warp_choice import SHARE_BEFORE_EVIDENCE, WarpChoice
 
 PAPER_RESULTS = 4000  # the capital of hartmann6 buys at most so many queries, and that of the paper's others fewer
 _RESULTS_PER_NEW_ONE = 15.0  # a refit is due when this share of the results is new: the others hardly change the fit
@@ -53,19 +56,28 @@ class Surrogate:
     rising_noise: bool = True
     """Let the noise grow with the distance from the target if that is likelier by two nats: cheap queries are often
     noisy, and with one variance for all the target would seem as noisy."""
+    warp: bool = field(default=True, metadata={"off": False})
+    """Look at the values through an increasing map if that predicts the results at the target better: otherwise the
+    cliff between the worst quarter of a real space and the rest decides what the model learns."""
+    failures: Failures = field(default="below", metadata={"off": "worst"})
+    """What a failure is worth: the worst value, or half of the range less, so that the search keeps away from it."""
+    fidelity_axis: FidelityAxis = field(default="as_declared", metadata={"off": "as_declared"})
+    """How the model sees numeric fidelities, unless there is a `fidelity_kernel`."""
     fidelity_kernel: FidelityKernel | Profile | None = None
     """A kernel by name ("se", "matern52"), or a covariance of two fidelities (mappings by name, of arrays that
     broadcast); None: the squared exponential."""
-    fitted_results: int = FITTED_RESULTS
+    fitted_results: int = field(default=FITTED_RESULTS, metadata={"off": FITTED_RESULTS})
     """Learn hyperparameters from at most so many results, spread over all: a fit costs their number cubed."""
-    exact_results: int = EXACT_UP_TO
+    exact_results: int = field(default=EXACT_UP_TO, metadata={"off": EXACT_UP_TO})
     """Infer exactly from up to so many results, and through few of them beyond: exact inference costs their number
     cubed for every suggestion."""
 
     def __post_init__(self) -> None:
         one_of(self.kernel, get_args(Profile), "kernel")
+        one_of(self.fidelity_axis, get_args(FidelityAxis), "fidelity_axis")
         one_of(self.mean, ("gls", "median"), "mean")
-        flags(self, "priors", "rising_noise")
+        flags(self, "priors", "rising_noise", "warp")
+        one_of(self.failures, get_args(Failures), "failures")
         if isinstance(self.fidelity_kernel, str):
             one_of(self.fidelity_kernel, get_args(Profile), "fidelity_kernel")
         for name in ("fitted_results", "exact_results"):
@@ -93,6 +105,9 @@ class Surrogate:
             starts=2,
             guard=None,
             rising_noise=False,
+            warp=False,
+            failures="worst",
+            fidelity_axis="as_declared",
             fitted_results=PAPER_RESULTS,
             exact_results=PAPER_RESULTS,
         )
@@ -107,7 +122,7 @@ class Surrogate:
         force_refit: bool = False,
     ) -> Model:
         """Return the GP after a history, which needs at least one complete trial."""
-        dataset = Dataset.from_history(problem, history)
+        dataset = Dataset.from_history(problem, history, self.failures)
         if hyperparameters is not None:
             return self.known(dataset, hyperparameters)
         fit = last_fit(history)
@@ -118,7 +133,7 @@ class Surrogate:
 
     def is_due(self, dataset: Dataset, fit: Fit) -> bool:
         """Whether hyperparameters are to be learned again."""
-        return fit.is_outdated(dataset.scores) or self.is_scheduled(
+        return fit.is_outdated(dataset.warped(fit.warp).judged) or self.is_scheduled(
             dataset.iterations - fit.iteration, len(dataset.scores), since=fit.results
         )
 
@@ -141,7 +156,7 @@ class Surrogate:
         if use is not None and use.kind == "extended":
             encoding = encoding.extended()
         noise = Noise.from_strengths(encoding.noise, [fit.rise or 0.0] * len(encoding.noise))
-        data = dataset.encoded(encoding, fit.standard).with_noise(noise)
+        data = dataset.warped(fit.warp).encoded(encoding, fit.standard).with_noise(noise)
         guard = None
         if use is not None and use.kind == "none":
             data, guard = data.at_target(), use.nats
@@ -160,6 +175,7 @@ class Surrogate:
             guard=guard,
             exact_results=self.exact_results,
             at_bound=scales_at_bounds(dataset.problem, encoding.blocks, theta),
+            warp=fit.warp,
         )
 
     def known(self, dataset: Dataset, hyperparameters: Mapping[str, Any]) -> Model:
@@ -167,18 +183,18 @@ class Surrogate:
         problem = dataset.problem
         given = self._checked(problem, hyperparameters)
         (kappa0,), (eta2,), (mean,) = given["kappa0"], given["eta2"], given["mean"]
-        encoding = self._known_encoding(problem)
-        if not any(any(given[block.name]) for block in encoding.kernel.blocks):
+        encoding = self._known_encoding(problem, hyperparameters)
+        if not any(any(given[block.name]) for block in encoding.kernel.blocks if block.name in ("jump", "trend")):
             encoding = replace(encoding, is_extended=False)
         scales = [value for name in ("h_x", "h_z") for value in given.get(name, [])]
         strengths = [
-            value / kappa0 if block.unit == "signal" else value
+            value / kappa0 if block.unit == "signal" else math.log(value) if block.unit == "log" else value
             for block in encoding.kernel.blocks
             for value in given[block.name]
         ]
         noise = Noise.from_strengths(encoding.noise, [given[term.block.name][0] for term in encoding.noise])
         standard = gp_fit.Standardization(0.0, 1.0)
-        data = dataset.encoded(encoding, standard).with_noise(noise)
+        data = dataset.warped(None).encoded(encoding, standard).with_noise(noise)
         h = np.array([*scales, *strengths])
         turn = sign(problem.direction)
         return Model(
@@ -195,7 +211,13 @@ class Surrogate:
         )
 
     def _encoding(self, problem: Problem) -> Encoding:
-        return Encoding(problem, self.kernel, self._covariance, fidelity_profile=self._fidelity_profile)
+        return Encoding(
+            problem,
+            self.kernel,
+            self._covariance,
+            axis="as_declared" if self.fidelity_kernel else self.fidelity_axis,
+            fidelity_profile=self._fidelity_profile,
+        )
 
     @property
     def _covariance(self) -> FidelityKernel | None:
@@ -206,13 +228,14 @@ class Surrogate:
     def _fidelity_profile(self) -> Profile:
         return self.fidelity_kernel if isinstance(self.fidelity_kernel, str) else "se"
 
-    def _known_encoding(self, problem: Problem) -> Encoding:
+    def _known_encoding(self, problem: Problem, given: Mapping[str, Any]) -> Encoding:
         """Return the encoding for hyperparameters that the user gives, with every optional component."""
         is_extended = bool(problem.fidelity) and self._covariance is None
-        return Encoding(problem, "se", self._covariance, is_extended, self._fidelity_profile)
+        axis: FidelityAxis = "fading" if "fade" in given else "learned" if "axis" in given else "as_declared"
+        return Encoding(problem, "se", self._covariance, is_extended, axis, self._fidelity_profile)
 
     def _checked(self, problem: Problem, given: Mapping[str, Any]) -> dict[str, list[float]]:
-        encoding = self._known_encoding(problem)
+        encoding = self._known_encoding(problem, given if isinstance(given, Mapping) else {})
         blocks = [*encoding.blocks, *(term.block for term in encoding.noise)]
         return numbers.checked(given, blocks, ignored=("h_z",) if self._covariance else ())
 
@@ -225,16 +248,19 @@ class Surrogate:
 
     def fit(self, dataset: Dataset, rng: np.random.Generator, previous: Fit | None) -> Fit:
         """Learn hyperparameters; later models need only what is returned, which is stored with the trial."""
-        problem, scores = dataset.problem, dataset.scores
+        problem = dataset.problem
         encoding = self._encoding(problem)
-        standard = gp_fit.standardize(scores)
         count = previous.count + 1 if previous else 0
+        mean = None if self.mean == "gls" else 0.0
+        warp = self._warp(WarpChoice(dataset, encoding, mean, self.priors), previous, count) if self.warp else None
+        dataset = dataset.warped(warp)
+        scores = dataset.judged
+        standard = gp_fit.standardize(scores)
         prior = encoding.prior(informative=self.priors)
         random_starts = self.starts if not self.priors or count % _RANDOM_STARTS_EVERY_REFITS == 0 else 0
         first = np.array(previous.theta) if previous else prior.mean
         starts = [first, *(prior.draw(rng) for _ in range(random_starts))]
         data = dataset.encoded(encoding, standard).thinned(self.fitted_results)
-        mean = None if self.mean == "gls" else 0.0
         theta = prior.mean  # equal results carry no information about length scales
         if self.priors or not is_flat(scores):
             theta = gp_fit.fit(encoding.kernel, data.X, data.y, prior=prior, starts=starts, noise=data.noise, mean=mean)
@@ -242,10 +268,11 @@ class Surrogate:
             tuple(theta.tolist()),
             standard.location,
             standard.scale,
-            results=len(scores),
+            results=len(dataset.scores),
             iteration=dataset.iterations,
             count=count,
             is_flat=is_flat(scores),
+            warp=warp,
         )
         tests = FidelityTests(dataset, encoding, mean, self.priors, self.fitted_results)
         if self.rising_noise and problem.fidelity:
@@ -255,3 +282,23 @@ class Surrogate:
         if self.guard is not None and problem.fidelity:
             fit = replace(fit, use=tests.use(fit, previous.use if previous else None, guard=self.guard))
         return fit
+
+    @staticmethod
+    def _warp(choice: WarpChoice, previous: Fit | None, count: int) -> Warp | None:
+        """Return the warp of a refit; between two choices its share stays, and its numbers follow the results."""
+        noise = 0.0 if previous is None else _noise_near_best(choice.encoding, previous)
+        if not choice.has_evidence():
+            share = SHARE_BEFORE_EVIDENCE
+        elif previous is None or choice.is_due(count):
+            start = choice.encoding.prior(informative=True).mean if previous is None else np.array(previous.theta)
+            share = choice.best_share(start, noise)
+        else:
+            share = math.inf if previous.warp is None else previous.warp.share
+        return choice.member(share, noise)
+
+
+def _noise_near_best(encoding: Encoding, fit: Fit) -> float:
+    """Return the deviation of the noise near the best result that a fit learned, in the units of the values."""
+    _, _, eta2 = gp_fit.unpack(np.array(fit.theta), encoding.kernel)
+    deviation = math.sqrt(eta2) * fit.scale
+    return deviation if fit.warp is None else deviation * fit.warp.spread

@@ -52,7 +52,7 @@ def posterior(model: Posterior, U: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return mean and deviation of f at the target in the user's units."""
     mu, sigma = model.moments(U)
     mean = np.array([model.value_as_told(float(each)) for each in mu])
-    return mean, np.array([model.deviation_as_told(float(each)) for each in sigma])
+    return mean, np.array([model.interval_as_told(float(m), float(s)) for m, s in zip(mu, sigma, strict=True)])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 from boca.accounting.cost import costs
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
-from boca.domain.trial import History, barred, occupied, point_key
+from boca.domain.trial import History, barred, point_key
+from boca.domain.trial import taken as all_taken
 from boca.search.initial_design import substitute_fidelities
 
 _STAND_INS_TRIED = 64  # distinct x, the best ones, each at every other fidelity
@@ -50,7 +51,7 @@ def best_candidate(
     those that cost more than the target last.  If all of these are running too, return the best point that has not
     failed three times.
     """
-    taken, bad = occupied(history), barred(history)
+    taken, bad = all_taken(problem, history), barred(history)
 
     def usable(candidates: Iterable[tuple[FloatArray, Point]]) -> tuple[FloatArray, Point] | None:
         for u, z in candidates:

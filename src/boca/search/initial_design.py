@@ -11,7 +11,8 @@ from boca.accounting.cost import Costs, amount
 from boca.domain.budget import Budget
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
-from boca.domain.trial import History, Suggestion, barred, best_of, occupied, point_key
+from boca.domain.trial import History, Suggestion, barred, best_of, point_key
+from boca.domain.trial import taken as all_taken
 
 Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or from one scrambled Sobol sequence, which leaves smaller gaps."""
@@ -36,11 +37,13 @@ def random_start(
     *,
     design: Design,
     fidelities: Fidelities | Sequence[Point],
+    middle: bool = False,
 ) -> Suggestion | None:
     """Return the next query of the start, or None after its end.
 
     Results, imported results and running trials count, so imported results replace random queries.  The first query
-    that would exceed the budget of the start ends it.  [K17, app. C.1]
+    that would exceed the budget of the start ends it.  [K17, app. C.1]  The first points of the problem come before
+    random ones, however much they cost; with `middle`, the middle of the space does if there are none.
     """
     if history.chosen:
         return None
@@ -50,9 +53,27 @@ def random_start(
     best = None
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
         z, best = dict(problem.target), _best_untried_at_target(problem, history)
-    if len(history) >= LEAST_QUERIES and history.complete and used + costs.of(z) > share:
+    first = _next_of(problem.first or ([problem.middle] if middle else []), history)
+    is_over = len(history) >= LEAST_QUERIES and history.complete and used + costs.of(z) > share
+    if is_over and (first is None or not problem.first):
         return None
+    if first is not None:
+        return _first_query(history, rng, first, z, design=design)
     return start_query(problem, history, rng, costs, z, design=design, x=best)
+
+
+def _next_of(first: Sequence[Point], history: History) -> Point | None:
+    """Return the next of the points that come first, if it was not tried at any fidelity."""
+    tried = {point_key(t.x) for t in history}
+    return next((x for x in first if point_key(x) not in tried), None)
+
+
+def _first_query(history: History, rng: np.random.Generator, x: Point, z: Point, *, design: Design) -> Suggestion:
+    """Return the query of a point that comes first."""
+    count = sum(t.phase == "start" for t in history) + 1
+    reason = f"Start, query {count}: a point that was named to be tried first, or the middle of the space."
+    drawn = {"sobol": _sobol_seed(history, rng)} if design == "sobol" else {}
+    return Suggestion(dict(x), z, {"reason": reason, "phase": "start", **drawn})
 
 
 def start_query(
@@ -106,7 +127,7 @@ def random_point(
     sobol_seed: int | None = None,
 ) -> tuple[Point, Point]:
     """Draw x for this z; points that are running or failed three times are avoided while there are others."""
-    taken, bad = occupied(history), barred(history)
+    taken, bad = all_taken(problem, history), barred(history)
     first = None
     for attempt in range(_DRAWS_OF_A_FREE_POINT):
         if sobol_seed is not None and attempt == 0:

@@ -23,12 +23,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from boca.accounting.cost import Costs, costs
+from boca.accounting.cost import Costs, amount, costs
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput, flags, instance_of, one_of
 from boca.domain.problem import Problem
 from boca.domain.space import BoolArray, FloatArray, Point, finite_number, positive_number
-from boca.domain.trial import History, Suggestion
+from boca.domain.trial import History, Suggestion, barred, best_of, point_key, sign
 from boca.model.posterior import Model, Posterior
 from boca.model.surrogate import Surrogate
 from boca.search import acquisition
@@ -46,6 +46,10 @@ _ROUNDING = 1e-9  # relative difference of costs that counts as none
 _C_WINDOW = 20  # iterations between two updates of c
 _C_RANGE = (0.1, 20.0)  # beyond, nothing or everything would be a candidate
 _C_HALVED_ABOVE, _C_DOUBLED_BELOW = 0.75, 0.25  # share of queries at the target in a window
+_CLOCK = "best_mean"  # the turn of a query at the target that is overdue
+_OVERDUE = "The target fidelity: enough was spent below it since its last result"
+_UNVERIFIED = "The target fidelity: the budget is nearly spent"
+_VERIFIES = "tests the best of the cheap results, which is better than all results at the target"
 _AIM = "aim"  # the turn at the target that leaves the query to the aim
 _MOSTLY_TARGET_SHARE = 0.75  # of the iterations: from here on, improvement could leave one of two aims without a turn
 
@@ -80,15 +84,23 @@ class Boca:
     start_fidelities: Fidelities = "cheap"
     """How z is drawn in the start: half of its budget is for many points at z = u^2 below the target, half for the
     best of them again at the target, so that the model learns early how far cheap results can be trusted."""
+    start_middle: bool = field(default=False, metadata={"off": False})
+    """Begin with the middle of the space, if the problem names no first points: ranges are drawn around what works."""
     max_shrink: float = 4.0
     """Decide with length scales divided by s = max_shrink^U: if one is too long for a region, UCB and EI choose the
     same spot in every iteration (16 of 247 runs on Currin; with shrinking, 0 of 203)."""
     first_c: float = 0.25
     """The first c: a smaller one keeps the early queries cheap."""
-    adapt_c: bool = True
+    adapt_c: bool = field(default=True, metadata={"off": True})
     """Halve or double c every 20 iterations, as the paper does; False keeps `first_c`."""
     information_per_cost: bool = True
     """Query z only if it gives at least as much information about f(x) per cost as the target."""
+    information_floor: float = field(default=0.0, metadata={"off": 0.0})
+    """A share of the variance of f(x) that counts as noise in that comparison: without noise, the information of a
+    query at the target has no limit, and the target would always win."""
+    relative_deviation: bool = field(default=True, metadata={"off": False})
+    """Compare the deviation tau at z with the threshold as a share of the prior deviation there: if the kernel grows
+    away from the target, every cheap fidelity would pass."""
     aims: tuple[str, ...] = ("ucb", "max_value")
     """How x is chosen, in turn.  With many variables or little noise, bounds explore for long: so every other iteration
     chooses the x where a query tells most about the value of the maximum."""
@@ -98,6 +110,12 @@ class Boca:
     not over the best mean: with noise, a point beside the best one always looks better, because their errors are almost
     equal.  Every fourth target query has the highest bound from the results at the target alone: if cheaper results
     make a good region look bad, no other query goes there (17 of 120 runs ended far below the maximum, now 1)."""
+    target_every: float | None = field(default=None, metadata={"off": None})
+    """Query the target where the mean is highest if this much, in target evaluations, was spent below it in a row:
+    however much cheap queries still tell, what they promise is tested."""
+    verify_cheap: bool = field(default=False, metadata={"off": False})
+    """Before the budget is gone, run the point with the best cheap result at the target, if no result there is as good:
+    wherever the model stands, what was seen is tested."""
     reserve_last: bool = True
     """Reserve the cost of one target query for the maximum of the posterior mean, so that every run ends with one."""
     theorem: Theorem | None = None
@@ -108,6 +126,7 @@ class Boca:
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
         flags(self, "adapt_c", "information_per_cost", "reserve_last")
+        flags(self, "relative_deviation", "verify_cheap", "start_middle")
         object.__setattr__(self, "aims", _members(self.aims, [*AIMS], "aims"))
         turns = _members(self.target_turns, [_AIM, *TURNS], "target_turns")
         object.__setattr__(self, "target_turns", _shortest_cycle(turns))
@@ -117,6 +136,10 @@ class Boca:
         if not finite_number(self.max_shrink, "max_shrink") >= 1.0:
             raise InvalidInput(f"max_shrink must be at least 1; got {self.max_shrink!r}.")
         positive_number(self.first_c, "first_c")
+        if not finite_number(self.information_floor, "information_floor") >= 0.0:
+            raise InvalidInput(f"information_floor must be at least 0; got {self.information_floor!r}.")
+        if self.target_every is not None:
+            positive_number(self.target_every, "target_every")
         if self.theorem is not None:
             instance_of(self.theorem, Theorem, "theorem")
 
@@ -134,11 +157,16 @@ class Boca:
             maximizer=maximizer,
             start_design="uniform",
             start_fidelities="uniform",
+            start_middle=False,
             max_shrink=1.0,
             first_c=1.0,
             information_per_cost=False,
+            information_floor=0.0,
+            relative_deviation=False,
             aims=("ucb",),
             target_turns=("aim",),
+            target_every=None,
+            verify_cheap=False,
             reserve_last=False,
             theorem=theorem,
             hyperparameters=hyperparameters,
@@ -154,7 +182,14 @@ class Boca:
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         price = costs(problem, history)
         starting = random_start(
-            problem, history, budget, rng, price, design=self.start_design, fidelities=self.start_fidelities
+            problem,
+            history,
+            budget,
+            rng,
+            price,
+            design=self.start_design,
+            fidelities=self.start_fidelities,
+            middle=self.start_middle,
         )
         if starting is not None:
             if not self._is_last(problem, history, budget, price, starting.z, reserve=price.target):
@@ -168,6 +203,11 @@ class Boca:
         asked = best_candidate(problem, history, iteration.rank(rng), iteration.fidelity)
         if self._is_last(problem, history, budget, price, asked.z):
             return self._final(problem, history, price, rng).suggestion()
+        promising = self._unverified(problem, history, budget, price, asked.z)
+        if promising is not None:
+            return iteration.at_last(promising).suggestion()
+        if self._is_overdue(problem, history, price, asked.z):
+            return replace(iteration.instead(asked, model, _CLOCK, rng), because=_OVERDUE).suggestion()
         turn = iteration.turn(iteration.target_queries) if problem.is_target(asked.z) else _AIM
         if turn == _AIM:
             return iteration.decision(asked, iteration.aim).suggestion()
@@ -197,6 +237,34 @@ class Boca:
         if is_out_of_reach and not any(problem.is_target(trial.z) and not trial.added for trial in history):
             return False  # the budget never allowed one, and cheaper queries still tell something about the target
         return budget.left - price.pessimistic(z) < least
+
+    def _is_overdue(self, problem: Problem, history: History, price: Costs, z: Point) -> bool:
+        """Whether a query at z would be too much without a result at the target."""
+        if self.target_every is None or problem.is_target(z):
+            return False
+        own = [trial for trial in history if not trial.added]
+        last = max((k for k, trial in enumerate(own) if problem.is_target(trial.z)), default=-1)
+        since = sum(amount(trial, problem, price) for trial in own[last + 1 :])
+        return since + price.of(z) > self.target_every * price.target * (1.0 + _ROUNDING)
+
+    def _unverified(
+        self, problem: Problem, history: History, budget: Budget, price: Costs, z: Point
+    ) -> FloatArray | None:  # (d,)
+        """Return the x to be run at the target before the budget is gone, if there is one.
+
+        It has the best value of all that were never run there, and a better one than all that were.
+        """
+        if not self.verify_cheap or not math.isfinite(budget.total):
+            return None
+        two = 2.0 * price.pessimistic(problem.target) * (1.0 - _ROUNDING)
+        if not budget.left >= two > budget.left - price.pessimistic(z):
+            return None
+        ruled_out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
+        found = best_of((t for t in history.complete if point_key(t.x) not in ruled_out), problem.direction)
+        best, turn = history.best(problem), sign(problem.direction)
+        if found is None or (best is not None and turn * (found.value or 0.0) <= turn * (best.value or 0.0)):
+            return None
+        return np.asarray(problem.space.to_unit([found.x])[0])
 
     def _final(self, problem: Problem, history: History, price: Costs, rng: np.random.Generator) -> Decision:
         """Return the last query: where the posterior mean is highest, after one more refit."""
@@ -240,6 +308,7 @@ class Iteration:
         k, own, star = model.encoding.fidelity_covariance(model.h, problem.grid[1])
         self.xi = information_gap(k, own, star)  # (m,)
         self.least_gap = float(np.max(self.xi)) / math.sqrt(self.beta)
+        self.own = relative_deviation(own, star) if strategy.relative_deviation else np.ones(len(own))
         self.gamma = fidelity_threshold(model.kappa0, self.xi, price.grid / price.target, q=1.0 / (p + d + 2))
 
     def _beta(self, model: Model) -> float:
@@ -317,11 +386,17 @@ class Iteration:
             queries = self.model.at(u, self.problem.grid[1][chunk])
             tau2, covariance, sigma2 = gp.covariance_with(queries, star)
             passes = candidate_fidelities(
-                cost[chunk], self.price.target, np.sqrt(tau2), self.c * self.gamma[chunk], xi[chunk], self.least_gap
+                cost[chunk],
+                self.price.target,
+                np.sqrt(tau2) / self.own[chunk],
+                self.c * self.gamma[chunk],
+                xi[chunk],
+                self.least_gap,
             )
             if self.strategy.information_per_cost:
-                gain = information_gain(covariance, sigma2, tau2, self.model.noise(queries))
-                at_target = float(information_gain(np.array([sigma2]), sigma2, np.array([sigma2]), gp.eta2)[0])
+                floor = self.strategy.information_floor * sigma2
+                gain = information_gain(covariance, sigma2, tau2, self.model.noise(queries) + floor)
+                at_target = float(information_gain(np.array([sigma2]), sigma2, np.array([sigma2]), gp.eta2 + floor)[0])
                 passes &= gain / cost[chunk] >= at_target / self.price.target
             if passes.any():
                 return int(chunk[int(np.argmax(passes))])
@@ -363,6 +438,11 @@ class Iteration:
         )
         return replace(decision, model=model, beta=self._beta(model)) if turn.is_unshrunk else decision
 
+    def at_last(self, u: FloatArray) -> Decision:  # (d,)
+        """Run a point at the target because of its cheap result."""
+        chosen = Candidate(u, dict(self.problem.target), stands_in=False)
+        return replace(self.decision(chosen, "verify"), instead=_VERIFIES, because=_UNVERIFIED)
+
     def _gap_and_threshold(self, z: Point) -> tuple[float, float]:
         if self.problem.is_target(z):
             return 0.0, 0.0
@@ -373,6 +453,11 @@ class Iteration:
 def information_gap(k: FloatArray, own: FloatArray, star: float) -> FloatArray:  # (m,), (m,) -> (m,)
     """Return xi(z) from k(z, z*), k(z, z) and k(z*, z*): for a radial kernel sqrt(1 - phi(z - z*)^2).  [K17, eq. 4]"""
     return np.sqrt(np.maximum(1.0 - k * k / (own * star), 0.0))
+
+
+def relative_deviation(own: FloatArray, star: float) -> FloatArray:  # (m,) -> (m,)
+    """Return the prior deviation at z as a share of the target's, from k(z, z) and k(z*, z*)."""
+    return np.sqrt(own / star)
 
 
 def fidelity_threshold(kappa0: float, xi: FloatArray, cost_ratio: FloatArray, *, q: float) -> FloatArray:  # (m,)

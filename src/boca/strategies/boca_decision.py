@@ -40,6 +40,8 @@ class Decision:
     """Nats by which the results at the target are predicted better without the cheaper fidelities, if they are off."""
     asked_at: tuple[FloatArray, float] | None = None
     """The x for which the target was chosen, and the shrink of that choice, if the query goes to another x."""
+    because: str | None = None
+    """Why the target, if not because of the cheaper fidelities."""
     stands_in: bool = False
     """Whether z replaces the chosen fidelity, which is running."""
 
@@ -62,7 +64,7 @@ class Decision:
             beta=self.beta,
             acquisition=self.acquisition,
             xi=self.xi,
-            gamma=self.model.deviation_as_told(self.gamma),
+            gamma=self.model.in_model_units(self.gamma),
             c=self.c,
             shrink=self.model.shrink,
             **({} if self.guard is None else {"guard": self.guard}),
@@ -83,7 +85,7 @@ class Decision:
             return self._aim_sentence()
         if not self.problem.fidelity:
             return f"This evaluation {self.instead}."
-        because = self._no_cheaper_one if self.guard is None else self._switched_off
+        because = self.because or (self._no_cheaper_one if self.guard is None else self._switched_off)
         return f"{because}; this evaluation {self.instead}."
 
     def _aim_sentence(self) -> str:

@@ -87,6 +87,12 @@ AIMS: Mapping[str, Aim] = {
     ),
 }
 
+
+def _mean(model: Model, beta: float, rng: np.random.Generator) -> BoundAcquisition:
+    """Return the posterior mean."""
+    return BoundAcquisition(model, acquisition.Mean())
+
+
 _GOES_TO_LARGEST_IMPROVEMENT = "goes to the point with the largest expected improvement"
 TURNS: Mapping[str, Turn] = {
     "log_ei": Turn(_GOES_TO_LARGEST_IMPROVEMENT, _over_best_mean),
@@ -98,5 +104,6 @@ TURNS: Mapping[str, Turn] = {
         is_unshrunk=False,
         tests_cheap_results=True,
     ),
+    "best_mean": Turn("goes to the point that the model expects to be best", _mean),
 }
 """Beside "aim", which leaves the query to the aim."""

@@ -31,7 +31,8 @@ from boca.domain.errors import InvalidInput, instance_of, one_of
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import FloatArray, Point
-from boca.domain.trial import History, Suggestion, Trial, barred, occupied, point_key, sign
+from boca.domain.trial import History, Suggestion, Trial, barred, point_key, sign
+from boca.domain.trial import taken as all_taken
 from boca.model.dataset import Dataset
 from boca.model.fit_record import Fit
 from boca.model.posterior import Model, Posterior
@@ -154,7 +155,7 @@ class _LevelIteration:
 
     def _models(self) -> list[Model]:
         """Return a GP for each level; one with fewer than three results uses the hyperparameters of another."""
-        given, surrogate = self.strategy.hyperparameters, self.strategy.surrogate
+        given, surrogate = self.strategy.hyperparameters, self.surrogate
         domain = _domain(self.problem)
         datasets = [Dataset.from_history(domain, self._at(z)) for z in self.levels]
         if given is not None:
@@ -162,6 +163,11 @@ class _LevelIteration:
             return [surrogate.known(dataset, of_x) for dataset in datasets]
         fits = self._fits(datasets)
         return [surrogate.condition(dataset, fit) for dataset, fit in zip(datasets, fits, strict=True)]
+
+    @cached_property
+    def surrogate(self) -> Surrogate:
+        """The strategy's, without a warp: the bound adds differences of levels, which need one unit of the values."""
+        return replace(self.strategy.surrogate, warp=False)
 
     def _at(self, z: Point) -> History:
         """Return the trials of one level as the history of a problem without fidelities.
@@ -192,7 +198,7 @@ class _LevelIteration:
         if stored is not None and not self._is_due(stored, names, own, datasets):
             return [stored.levels[name] for name in names]
         before = {} if stored is None else stored.levels
-        learned = {i: self.strategy.surrogate.fit(datasets[i], self.rng, before.get(names[i])) for i in own}
+        learned = {i: self.surrogate.fit(datasets[i], self.rng, before.get(names[i])) for i in own}
         self.fits = FitsByLevel(
             {name: learned.get(i, learned[fallback]) for i, name in enumerate(names)},
             learned[fallback].scale,
@@ -220,7 +226,7 @@ class _LevelIteration:
     def level(self, u: FloatArray) -> int:  # (d,)
         """Return the lowest level that is still uncertain at x, or the target."""
         for m, (model, gamma) in enumerate(zip(self.models, self.gamma, strict=False)):
-            sigma = model.deviation_as_told(float(model.moments(u[None, :])[1][0]))
+            sigma = model.in_model_units(float(model.moments(u[None, :])[1][0]))
             if math.sqrt(self.beta) * sigma > gamma:
                 return m
         return len(self.levels) - 1
@@ -259,7 +265,7 @@ class _LevelIteration:
 
     def _check(self) -> Suggestion | None:
         """Return the query that checks a result which was not predicted one level below; None if there is none."""
-        taken, bad = occupied(self.history), barred(self.history)
+        taken, bad = all_taken(self.problem, self.history), barred(self.history)
         tried = {(point_key(t.x), point_key(t.z)) for t in self.history}
         for trial in self.history.chosen:
             below = trial.why.get("below")

@@ -291,8 +291,11 @@ class JointPosterior:
     def value_as_told(self, standardized: float) -> float:
         return finite(sign(self.problem.direction) * (self.standard.location + self.standard.scale * standardized))
 
-    def deviation_as_told(self, standardized: float) -> float:
-        return finite(self.standard.scale * standardized)
+    def interval_as_told(self, mean: float, deviation: float) -> float:
+        return finite(self.standard.scale * deviation)
+
+    def described(self) -> dict[str, Any]:
+        return {}
 
     def learned(self) -> dict[str, Any]:
         return {} if self.fit is None else {"fits": self.fit.to_json()}

@@ -6,7 +6,6 @@ To add one, enter it here; a stored study keeps the name, so a name stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from boca.model.surrogate import Surrogate
 from boca.strategies.base import Strategy
@@ -34,11 +33,5 @@ CLASSES: Mapping[str, type] = {
     name: made for name, made in (*STRATEGIES.items(), *_PARTS.items()) if isinstance(made, type)
 }
 """The classes in a stored study by name; a class that is not here is stored by its import path."""
-
-LATER_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "boca": {"adapt_c": True},
-    "surrogate": {"fitted_results": 500, "exact_results": 1200},
-}
-"""What was done before a class had a field: a stored study without the field continues with this value."""
 
 NAMES: Mapping[type, str] = {made: name for name, made in CLASSES.items()}

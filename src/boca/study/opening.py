@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
-from boca.study.spec import CHANGEABLE, differences
+from boca.study.spec import CHANGEABLE, as_stored, differences, plain
 from boca.study.storage import Storage
 
 if TYPE_CHECKING:
@@ -41,10 +41,19 @@ class OpenedStudy:
     seed: int
     first: Limit | None
     """The budget that the study was made with, if it has another now."""
+    strategy: Any
+    """The one that was given; fields that the stored study does not have are off, unless a change was permitted."""
 
 
 def open_study(
-    url: str, name: str, given: Mapping[str, Any], *, problem: Problem, keeps_seed: bool, allow_change: bool
+    url: str,
+    name: str,
+    given: Mapping[str, Any],
+    *,
+    problem: Problem,
+    strategy: object = None,
+    keeps_seed: bool,
+    allow_change: bool,
 ) -> OpenedStudy:
     """Return the study of this name in a database: a new one, or a stored one that fits.
 
@@ -52,10 +61,12 @@ def open_study(
         url: of the database.
         name: of the study.
         given: the description of the study that is asked for.
+        strategy: the one that `given` describes.
         problem: compares budgets in different units.
         keeps_seed: take the seed of the stored study, whatever the given one is.
         allow_change: permit what `CHANGEABLE` names to differ, and store it.
     """
+    from boca.study.storage.reader import described
     from boca.study.storage.sql import Database
 
     if not isinstance(url, str):
@@ -64,8 +75,12 @@ def open_study(
         raise InvalidInput(f"name is {name!r}, and must be a string of 1 to 255 characters.")
     database = Database(url)
     try:
-        seed, first = _agreed(database, name, dict(given), problem, keeps_seed, allow_change)
-        return OpenedStudy(database.study(name), seed, first)
+        made_by = strategy
+        if not allow_change:
+            made_by = as_stored(strategy, described(name, database.create(name, dict(given)))["strategy"])
+        asked = {**given, "strategy": plain(made_by)} if made_by is not strategy else dict(given)
+        seed, first = _agreed(database, name, asked, problem, keeps_seed, allow_change)
+        return OpenedStudy(database.study(name), seed, first, made_by)
     except BaseException:
         database.close()
         raise

@@ -19,7 +19,7 @@ from boca.domain.other_tools import names_ours
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point, finite_number, non_negative_number, positive_number
-from boca.domain.trial import History, Trial, occupied, point_key
+from boca.domain.trial import History, Trial, occupied, point_key, taken
 from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
@@ -87,9 +87,15 @@ class Optimizer:
     def _open(self, url: str, seed: int | None, allow_change: bool) -> Storage:
         given = describe(self.problem, self.strategy, seed=self.seed, limit=self.limit)
         opened = open_study(
-            url, self.name, given, problem=self.problem, keeps_seed=seed is None, allow_change=allow_change
+            url,
+            self.name,
+            given,
+            problem=self.problem,
+            strategy=self.strategy,
+            keeps_seed=seed is None,
+            allow_change=allow_change,
         )
-        self.seed, self._first = opened.seed, opened.first
+        self.seed, self._first, self.strategy = opened.seed, opened.first, opened.strategy
         return opened.storage
 
     # What can be read ---------------------------------------------------------------------------------------------
@@ -332,7 +338,7 @@ class Optimizer:
         raise AssertionError("a count has no end")
 
     def _choose(self, now: Snapshot, ledger: Ledger) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
-        """Return the next point with its fidelity and its reasons; None if it is not affordable."""
+        """Return the next point with its fidelity and its reasons; None if it is not affordable, or nothing is new."""
         running = occupied(now.history)
         for queued in now.queue:
             x, z = dict(queued.x), dict(queued.z)
@@ -344,6 +350,8 @@ class Optimizer:
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
         if not ledger.affords(z):
             return None
+        if self.problem.deterministic and (point_key(x), point_key(z)) in taken(self.problem, now.history):
+            return None  # every point that could be run has been
         return x, z, dict(suggestion.why), None
 
     def _stands(self, x: Point, z: Point, number: int) -> Callable[[History], bool]:

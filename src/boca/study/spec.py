@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from boca.domain.budget import Limit
 from boca.domain.problem import Direction, Problem
 from boca.domain.space import Space, parameter_from_json
-from boca.strategies.registry import CLASSES, LATER_FIELDS, NAMES
+from boca.strategies.registry import CLASSES, NAMES
 
 _COSTS_COMPARED_AT = 16  # fidelities at which a cost function shows what it is
 
@@ -35,6 +35,10 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
         "seed": seed,
         "budget": None if limit is None else asdict(limit),
     }
+    if problem.deterministic:
+        description["deterministic"] = True
+    if problem.first:
+        description["first"] = problem.first
     return dict(json.loads(json.dumps(description, allow_nan=False)))
 
 
@@ -49,7 +53,8 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
         for part in ("space", "fidelity")
     )
     direction: Direction = spec["direction"]
-    bare = Problem(space, fidelity, target=spec["target"], direction=direction)
+    more = {"deterministic": spec.get("deterministic", False), "first": spec.get("first", ())}
+    bare = Problem(space, fidelity, target=spec["target"], direction=direction, **more)
     target_cost = spec["target_cost"]
     if target_cost is None:
         return bare
@@ -57,7 +62,7 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
     def cost(z: Mapping[str, Any]) -> float:
         return float(target_cost * bare.assumed_cost(z))
 
-    return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction)
+    return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction, **more)
 
 
 def limit_of(spec: Mapping[str, Any]) -> Limit | None:
@@ -69,18 +74,16 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     """Return what differs between two descriptions, one clause per part; empty if they agree.
 
     A description has every field of its strategy.  A field that only one of the two has did not exist in the version
-    that made the other; such fields are a part of their own, "fields", unless the value is what was done without it.
+    that made the other; such fields are a part of their own, "fields", unless they are off.
     """
     found = {}
     old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
-    same = _only(with_later_fields(stored["strategy"]), stored["strategy"])
-    new = {path: value for path, value in new.items() if path not in same or _exactly(same[path]) != _exactly(value)}
     if old or new:
         found["fields"] = _fields(old, new)
-    for part in stored:
+    for part in dict.fromkeys([*stored, *given]):
         if part in ("target_cost", "first_budget"):
             continue  # the fingerprint of the cost covers the one, to twelve digits; the other is never given
-        was, now = stored[part], given.get(part)
+        was, now = stored.get(part), given.get(part)
         if part == "strategy":
             was, now = _common(was, now), _common(now, was)
         if _exactly(was) != _exactly(now):
@@ -95,16 +98,6 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     return found
 
 
-def with_later_fields(settings: Any) -> Any:
-    """Return stored settings with the fields that their classes got later, at the values that change nothing."""
-    if isinstance(settings, list):
-        return [with_later_fields(inner) for inner in settings]
-    if not isinstance(settings, Mapping):
-        return settings
-    later = LATER_FIELDS.get(settings.get("type", ""), {})
-    return {**later, **{name: with_later_fields(inner) for name, inner in settings.items()}}
-
-
 def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return in words which fields of a strategy were added and removed between two versions."""
     came = f"strategy has {json.dumps(new)}, new since the study was made"
@@ -117,10 +110,15 @@ def _is_same_class(one: Any, other: Any) -> bool:
 
 
 def _only(one: Any, other: Any, path: str = "") -> dict[str, Any]:
-    """Return the fields, by path, that a dataclass has in one description and not in the other."""
+    """Return the fields, by path, that a dataclass has in one description and not in the other, unless they are off."""
     found: dict[str, Any] = {}
+    made = CLASSES.get(one["type"]) if _is_same_class(one, other) else None
+    off = {} if made is None else {name: plain(value) for name, value in off_values(made).items()}
     for name, value in one.items() if _is_same_class(one, other) else ():
-        found |= _only(value, other[name], f"{path}{name}.") if name in other else {f"{path}{name}": value}
+        if name in other:
+            found |= _only(value, other[name], f"{path}{name}.")
+        elif name not in off or off[name] != value:
+            found[f"{path}{name}"] = value
     return found
 
 
@@ -149,10 +147,28 @@ def plain(value: object) -> Any:
     return _name(value if hasattr(value, "__qualname__") else type(value))
 
 
+def off_values(made: type) -> dict[str, Any]:
+    """Return the fields that came later than the first studies, with the value that leaves everything as it was."""
+    return {f.name: f.metadata["off"] for f in fields(made) if "off" in f.metadata}
+
+
+def as_stored(strategy: Any, settings: Any) -> Any:
+    """Return a strategy as the version that stored these settings had it: what they lack is off."""
+    if not is_dataclass(strategy) or isinstance(strategy, type) or not isinstance(settings, Mapping):
+        return strategy
+    if settings.get("type") != NAMES.get(type(strategy)):
+        return strategy
+    off = {name: value for name, value in off_values(type(strategy)).items() if name not in settings}
+    inner = {f.name: as_stored(getattr(strategy, f.name), settings.get(f.name)) for f in fields(strategy) if f.init}
+    changed = {name: value for name, value in inner.items() if value is not getattr(strategy, name)} | off
+    return replace(strategy, **changed) if changed else strategy
+
+
 def remade(settings: Any) -> Any:
     """Return what `plain` described, with the fields that this version knows; None for what is code.
 
-    Code is a class or a function that is stored by its import path alone.
+    Code is a class or a function that is stored by its import path alone.  A field that is missing is off, if it came
+    later than the first studies; otherwise it has its default.
     """
     if isinstance(settings, list):
         return [remade(inner) for inner in settings]
@@ -160,11 +176,11 @@ def remade(settings: Any) -> Any:
         return settings
     if "type" not in settings:
         return {name: remade(inner) for name, inner in settings.items()}
-    settings = with_later_fields(settings)
     made = CLASSES.get(settings["type"])
     if made is None:
         return None
-    return made(**{f.name: remade(settings[f.name]) for f in fields(made) if f.name in settings})
+    given = {f.name: remade(settings[f.name]) for f in fields(made) if f.name in settings}
+    return made(**(off_values(made) | given))
 
 
 def unlike(stored: Any, other: Any) -> tuple[list[str], list[str]]:

@@ -72,6 +72,8 @@ class StudyFile:
 _KEYS = (
     "name",
     "direction",
+    "deterministic",
+    "first",
     "objective",
     "command",
     "cost",
@@ -140,7 +142,15 @@ def _study(document: Table, file: Path) -> StudyFile:
     timeout = None if "timeout" not in document else positive_number(document["timeout"], "timeout")
     storage = _storage(document.get("storage"), folder, name)
     cost = _cost(document.get("cost"), fidelity, folder)
-    problem = Problem(space, fidelity, cost=cost, target=target, direction=direction)
+    problem = Problem(
+        space,
+        fidelity,
+        cost=cost,
+        target=target,
+        direction=direction,
+        deterministic=document.get("deterministic", False),
+        first=document.get("first", ()),
+    )
     strategy = _strategy(document.get("strategy"), problem, folder)
     objective = _objective(document, problem, folder)
     return StudyFile(
