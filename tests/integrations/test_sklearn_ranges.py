@@ -69,7 +69,9 @@ def test_lists_may_hold_objects_and_single_values():
     [
         ({"depth": (1, 5)}, "names 'depth'.*estimator.*max_depth"),
         ({"max_depth": "deep"}, r"space\['max_depth'\] must be a boca.Float.*got 'deep'"),
-        ({"max_depth": (1, 2, 3)}, "must be a boca.Float"),
+        ({"max_depth": (1, 2, 3)}, "must be 'log'; got 3"),
+        ({"max_depth": (1, 2, 3, 4)}, "must be a boca.Float"),
+        ({"max_depth": (0, 1)}, r"boca.Int\(0, 1\)"),
         ({"max_depth": (5, 1)}, "low < high"),
         ({"max_depth": [3]}, "at least one parameter that varies"),
         ({"criterion": ["gini", "gini"]}, "differ"),
