@@ -144,6 +144,14 @@ def test_pairs_that_are_all_equal_have_a_p_of_one():
     assert compared.Pairs({"t": (0.0, 0.0)}, 0).p == 1.0
 
 
+def test_a_method_on_a_few_tasks_is_left_out_and_named():
+    found = [made("boca", f"t{k}", 0, [0.1] * 5) for k in range(5)] + [made("slow", "t0", 0, [0.2] * 5)]
+    text = compared.markdown(found, "boca")
+    assert "fewer than half of these tasks: slow." in text
+    assert "| slow |" not in text
+    assert "| slow |" in compared.markdown([r for r in found if r.task == "t0"], "boca")
+
+
 def test_shares_without_a_pair_are_no_tests():
     found = []
     for seed in range(12):

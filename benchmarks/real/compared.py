@@ -113,7 +113,10 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def markdown(rows: Sequence[Row], reference: str) -> str:
-    """Return the tables of every budget: ranks, pooled ratios, and ratios by family with Holm's correction."""
+    """Return the tables of every budget: ranks, pooled ratios, and ratios by family with Holm's correction.
+
+    A method on fewer than half of the tasks is left out and named: ranks are over what all methods ran.
+    """
     parts = []
     for targets in sorted({r.targets for r in rows}):
         parts += list(_budget([r for r in rows if r.targets == targets], targets, reference))
@@ -123,6 +126,11 @@ def markdown(rows: Sequence[Row], reference: str) -> str:
 def _budget(rows: Sequence[Row], targets: float, reference: str) -> Iterator[str]:
     n, seeds = len({r.task for r in rows}), len({r.seed for r in rows})
     yield f"### {targets:g} targets: {n} tasks, up to {seeds} seeds"
+    covered = {method: len({r.task for r in rows if r.method == method}) for method in {r.method for r in rows}}
+    few = sorted(method for method, tasks in covered.items() if 2 * tasks < n)
+    if few:
+        yield f"Left out, because they ran on fewer than half of these tasks: {', '.join(few)}."
+        rows = [r for r in rows if r.method not in few]
     ranks = mean_ranks(rows)
     if ranks:
         yield "Mean rank over the tasks and seeds that all methods ran (1 is best):"

@@ -3,6 +3,10 @@
 HEBO and Ax query the target alone.  DEHB knows one budget and no cost: as for SMAC in `benchmarks.peers.smac`, it is a
 share of the way from the lowest corner of the fidelities to the target, from 1/27 to 1.  The libraries are imported
 when they are used.
+
+HEBO 0.3.6 declares numpy < 1.25, and boca needs 1.26: it installs beside boca without its declared dependencies alone,
+`pip install --no-deps HEBO pymoo==0.6.0 GPy paramz catboost disjoint-set autograd cma alive-progress about-time
+grapheme dill Deprecated wrapt decorator plotly graphviz narwhals`.
 """
 
 from __future__ import annotations
@@ -150,8 +154,9 @@ class AxSession:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         from ax.api.client import Client
+        from ax.utils.common.logger import set_ax_logger_levels
 
-        logging.getLogger("ax").setLevel(logging.WARNING)
+        set_ax_logger_levels(logging.WARNING)
         self._problem = problem
         self._client = Client(random_seed=seed)
         self._client.configure_experiment(parameters=[_ax_range(name, p) for name, p in problem.space.items()])
