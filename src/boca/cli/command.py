@@ -62,7 +62,17 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', 
     print(data.fetch(name))
 
 
-for _command in (run, look.show, look.best, look.export, look.dashboard, look.report, manage.retry, manage.delete):
+for _command in (
+    run,
+    look.show,
+    look.best,
+    look.export,
+    look.backup,
+    look.dashboard,
+    look.report,
+    manage.retry,
+    manage.delete,
+):
     app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(_data, name="data")

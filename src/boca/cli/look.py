@@ -1,4 +1,4 @@
-"""Subcommands that read a storage and never change it: `show`, `best`, `export`, `dashboard`, `report`."""
+"""Subcommands that read a storage and never change it: `show`, `best`, `export`, `backup`, `dashboard`, `report`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from boca.domain.errors import InvalidInput, StorageFailed
 from boca.domain.trial import History, Trial
 from boca.domain.words import point
 from boca.study import trial_io
+from boca.study.storage.backup import back_up
 from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace
 
 _COLUMNS = ("name", "trials", "complete", "running", "failed", "best")  # of the table of studies
@@ -89,6 +90,11 @@ def export(
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"--out must be a file that can be written; {out}: {error.strerror}.") from error
+
+
+def backup(url: Url, file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to create.")]) -> None:
+    """Copy all studies of a storage to a SQLite file, as they are at this moment; safe while drivers run."""
+    print(back_up(url, file))
 
 
 def dashboard(

@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from boca.domain.errors import InvalidInput, StorageFailed
 from boca.study.storage import migrations, schema
 from boca.study.storage.engine import engine_of
+from boca.study.storage.file_guard import FileChanged, FileGuard
 from boca.study.storage.location import URLS, parsed, sqlite_path, without_password
 from boca.study.storage.schema import studies
 from boca.study.storage.sql_study import SqlStudy
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 _WAIT_FOR_SERVER = 600.0  # seconds to wait for a server that is down
 _REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf", "resolve host", "not permitted")
+_DAMAGE = ("malformed", "file is not a database", "disk I/O error")  # SQLite's words for a file that was written over
 _COLLISIONS = ("40001", "40P01")  # PostgreSQL's for two transactions of which one must begin again
 _MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
 _CLOCK = sa.select(sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Double))
@@ -48,8 +50,11 @@ class Database:
             raise InvalidInput(
                 f"storage is {url!r}, and must name a file. To keep a study in memory, type storage=None."
             )
+        database = self.url.database or ""
+        # a URI has its own words for the path: such a storage is not guarded
+        self.guard = FileGuard(database) if self.is_sqlite and not database.startswith("file:") else None
         try:
-            self._engine = engine_of(self.url)
+            self._engine = engine_of(self.url, self.guard)
         except (sa.exc.ArgumentError, ImportError) as error:
             raise InvalidInput(
                 f"storage is {without_password(url)!r}, and must be {URLS}. It says: {error}."
@@ -83,15 +88,28 @@ class Database:
         return self._patiently(once)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run a transaction, again if the connection was lost: `work` must recognize what it did before."""
+        """Run a transaction, again if the connection was lost: `work` must recognize what it did before.
+
+        A file is checked before and after, so that nothing is acknowledged that is not in it.
+        """
 
         def once() -> T:
+            if self.guard is not None:
+                self.guard.check()
             with self._engine.connect() as connection:
                 writing = connection.execution_options(boca_writes=True)
                 with writing.begin():
-                    return work(writing)
+                    done = work(writing)
+            if self.guard is not None:
+                self.guard.check()
+            return done
 
         return self._patiently(once)
+
+    def copy_open_file(self, path: Path) -> None:
+        """Copy the file that is open, wherever it is by now, through a connection that was made before."""
+        with self._engine.connect() as connection:
+            connection.connection.driver_connection.execute("VACUUM INTO ?", (str(path),))  # type: ignore[union-attr]
 
     def _patiently(self, once: Callable[[], T]) -> T:
         """Wait for a server that is down; a file that cannot be written is an error at once."""
@@ -103,6 +121,8 @@ class Database:
                 self._was_there = True
                 return result
             except sa.exc.DBAPIError as error:
+                if self.guard is not None and any(sign in str(error.orig) for sign in _DAMAGE):
+                    raise FileChanged(self._words(error)) from error
                 if self.is_sqlite or time.monotonic() - began > _WAIT_FOR_SERVER or not self._is_worth_waiting(error):
                     raise StorageFailed(self._words(error)) from error
                 if pause == 0.1:
@@ -199,11 +219,12 @@ class Database:
         self.write(lambda c: c.execute(studies.delete().where(studies.c.name == name)))
 
     def study(self, name: str) -> SqlStudy:
-        identity = self.read(lambda c: c.execute(sa.select(studies.c.id).where(studies.c.name == name)).scalar())
-        if identity is None:
+        columns = (studies.c.id, studies.c.spec)
+        found = self.read(lambda c: c.execute(sa.select(*columns).where(studies.c.name == name)).one_or_none())
+        if found is None:
             known = ", ".join(self.names()) or "none"
             raise InvalidInput(f"There is no study {name!r} in this database, which has: {known}.")
-        return SqlStudy(self, int(identity))
+        return SqlStudy(self, int(found.id), name, found.spec)
 
 
 def _is_absent(error: sa.exc.DBAPIError) -> bool:

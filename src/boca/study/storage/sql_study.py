@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
-from boca.domain.errors import StorageFailed
+from boca.domain.errors import BocaError, InvalidTrial, StorageFailed
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
 from boca.study.storage.base import Lease, Queued, Snapshot
+from boca.study.storage.file_guard import FileChanged
 from boca.study.storage.owner import Owner
+from boca.study.storage.rescue import Held, rescue
 from boca.study.storage.rows import LAYOUTS, Found, object_of, trials_of
 from boca.study.storage.schema import VERSION, Dumped, observations, queue, studies, trials
 from boca.study.storage.transitions import (
@@ -31,6 +35,9 @@ from boca.study.storage.transitions import (
 if TYPE_CHECKING:
     from boca.study.storage.sql import Database
 
+T = TypeVar("T")
+
+_UNREADABLE = "The reasons were lost with the file that they were stored in."
 _DELETED = "The study is gone: another process deleted it."
 _LOADED_ONE_BY_ONE = 8  # reasons; code that reads more of them soon reads all
 
@@ -69,9 +76,14 @@ _UNHELD: dict[str, Any] = {"owner": None, "driver": None, "until": None}
 class SqlStudy:
     """One study of a database."""
 
-    def __init__(self, database: Database, identity: int) -> None:
+    def __init__(self, database: Database, identity: int, name: str, spec: Mapping[str, Any]) -> None:
         self._database = database
         self._id = identity
+        self._name = name
+        self._spec = spec
+        self._queue: tuple[Queued, ...] = ()  # as it was read last
+        self._fresh: dict[int, Trial] = {}  # what was stored since the last read
+        self._lost: FileChanged | None = None  # why nothing is stored any more
         self._trials: list[Trial] = []
         self._history = History()
         self._event = 0
@@ -81,10 +93,16 @@ class SqlStudy:
     def read(self) -> Snapshot:
         def work(connection: sa.Connection) -> Snapshot:
             history, event = self._refresh(connection)
-            queued = tuple(Queued(row.id, row.x, row.z) for row in connection.execute(_WAITING, {"study": self._id}))
-            return Snapshot(history, event, queued)
+            queued = connection.execute(_WAITING, {"study": self._id})
+            self._queue = tuple(Queued(row.id, row.x, row.z) for row in queued)
+            return Snapshot(history, event, self._queue)
 
-        return self._database.read(work)
+        try:
+            return self._database.read(work)
+        except FileChanged as error:
+            if self._lost is None and self._trials:
+                raise self._rescued(error) from error
+            return Snapshot(self._history, self._event, self._queue)
 
     def claim(
         self,
@@ -112,7 +130,7 @@ class SqlStudy:
             self._insert(connection, trial, why, token, self._handed_out(connection, lease))
             return trial
 
-        return self._database.write(work)
+        return self._write(work)
 
     def add(self, draft: Trial) -> Trial:
         refuse_unstorable(draft)
@@ -128,7 +146,7 @@ class SqlStudy:
             self._insert(connection, trial, why, token, _UNHELD)
             return trial
 
-        return self._database.write(work)
+        return self._write(work, is_result=True)
 
     def finish(self, trial: Trial) -> Trial:
         refuse_unstorable(trial)
@@ -144,7 +162,7 @@ class SqlStudy:
             self._update(connection, finished, token, _UNHELD, event=study.event + 1)
             return finished
 
-        return self._database.write(work)
+        return self._write(work, is_result=True)
 
     def enqueue(self, x: Point, z: Point) -> None:
         point = {"x": Dumped(as_json(x, "x")), "z": Dumped(as_json(z, "z"))}
@@ -155,7 +173,7 @@ class SqlStudy:
             if connection.execute(sa.select(queue.c.id).where(queue.c.token == token)).first() is None:
                 connection.execute(queue.insert().values(study=self._id, token=token, **point))
 
-        self._database.write(work)
+        self._write(work)
 
     def seconds_out(self, number: int) -> float | None:
         """Return the time since the attempt began, by the clocks of the process that asked and of this one."""
@@ -202,7 +220,7 @@ class SqlStudy:
                     self._update(connection, replace(trial, told=event), token, _UNHELD, event=event)
             return taken
 
-        return self._database.write(work)
+        return self._write(work)
 
     def retry(self, trial: Trial, lease: Lease) -> Trial:
         token = uuid.uuid4().hex
@@ -217,7 +235,7 @@ class SqlStudy:
             self._update(connection, another, token, terms, event=study.event + 1)
             return another
 
-        return self._database.write(work)
+        return self._write(work)
 
     def is_held_by_others(self, lease: Lease) -> bool:
         held = sa.select(trials.c.number).where(
@@ -236,7 +254,7 @@ class SqlStudy:
             terms = _terms(Lease(driver=""), LET_GO)
             return connection.execute(trials.update().where(this).values(**terms)).rowcount > 0
 
-        return self._database.write(work)
+        return self._write(work)
 
     def renew(self, lease: Lease) -> None:
         self._set_ends(lease, lambda connection: self._database.now(connection) + lease.seconds)
@@ -249,13 +267,83 @@ class SqlStudy:
 
     # How ----------------------------------------------------------------------------------------------------------
 
-    def _set_ends(self, lease: Lease, until: Callable[[sa.Connection], float]) -> None:
-        mine = (trials.c.study == self._id) & (trials.c.driver == lease.driver) & (trials.c.state == "running")
+    def _write(self, work: Callable[[sa.Connection], T], *, is_result: bool = False) -> T:
+        """Run a transaction; if the file is not the one that was opened, save what there was, and raise."""
+        try:
+            if self._lost is None:
+                done = self._database.write(work)
+                if isinstance(done, Trial):
+                    self._fresh[done.number] = done
+                return done
+            lost = self._lost
+        except FileChanged as error:
+            lost = self._rescued(error)
+        if is_result:  # it is known now, and may have taken days
+            with suppress(InvalidTrial, StorageFailed):
+                self._database.write(work)
+        raise lost
 
+    def _rescued(self, error: FileChanged) -> FileChanged:
+        """Save the study to a file of its own, from which it is read from here on; return the error to raise."""
+        with suppress(StorageFailed):
+            self._database.read(self._refresh)
+            self.load_reasons()
+        with self._lock:
+            if self._lost is not None:
+                return self._lost
+            guard = self._database.guard
+            assert guard is not None
+            held = self._held()
+            try:
+                self._database, self._id = rescue(self._database, held, self._id)
+            except (OSError, sa.exc.SQLAlchemyError, sqlite3.Error, BocaError) as failure:
+                self._lost = FileChanged(f"{error} A copy of what is in memory could not be written: {failure}")
+                return self._lost
+            guard.remove_log()
+            self._lost = self._farewell(error, str(self._database.url.database))
+            return self._lost
+
+    def _held(self) -> Held:
+        trials = {trial.number: trial for trial in self._trials} | self._fresh
+        event = max([self._event, *(max(t.asked, t.told or 0) for t in self._fresh.values())])
+        return Held(self._name, self._spec, tuple(trials[k] for k in sorted(trials)), event, self._queue)
+
+    def _farewell(self, error: FileChanged, path: str) -> FileChanged:
+        return FileChanged(
+            f"{error} Nothing more is written to it. Every result of the study {self._name!r} up to now is in {path}. "
+            f"To continue, put that file in its place, or use {path} as the storage."
+        )
+
+    @property
+    def identity(self) -> int:
+        return self._id
+
+    def fill(self, held: Held) -> None:
+        """Store trials as they were in another database; running ones are left to the next driver."""
+
+        def work(connection: sa.Connection) -> None:
+            self._hold(connection)
+            for trial in held.trials:
+                reasons = {"reason": _UNREADABLE, "phase": trial.phase}
+                why = Dumped(as_json(trial.why if trial.reasons.is_loaded else reasons, "why"))
+                terms = _terms(Lease(), LET_GO) if trial.state == "running" else _UNHELD
+                token = uuid.uuid4().hex
+                self._insert(connection, trial, why, token, terms)
+                event = max(trial.asked, trial.told or 0, 1)
+                connection.execute(_UPDATE, {"of": self._id, "trial": trial.number, "event": event})
+            for queued in held.queue:
+                point = {"x": queued.x, "z": queued.z, "token": uuid.uuid4().hex}
+                connection.execute(queue.insert().values(study=self._id, **point))
+            connection.execute(_COUNT, {"of": self._id, "event": held.event, "trials": len(held.trials)})
+
+        self._database.write(work)
+
+    def _set_ends(self, lease: Lease, until: Callable[[sa.Connection], float]) -> None:
         def work(connection: sa.Connection) -> None:
             # a change of more than one trial holds the study, or two such changes wait for each other; a study that
             # was deleted has no leases
             connection.execute(_HOLD, {"study": self._id})
+            mine = (trials.c.study == self._id) & (trials.c.driver == lease.driver) & (trials.c.state == "running")
             connection.execute(trials.update().where(mine).values(until=until(connection)))
 
         self._database.write(work)
@@ -269,6 +357,8 @@ class SqlStudy:
         row = connection.execute(_HOLD, {"study": self._id}).one_or_none()
         if row is None:
             raise StorageFailed(_DELETED)
+        if self._database.guard is not None:
+            self._database.guard.note(self._id, row.event)
         return row
 
     def _written(self, connection: sa.Connection, token: str) -> list[Trial]:
@@ -333,6 +423,7 @@ class SqlStudy:
                 self._trials.append(trial)
         self._event = max(row.event for row in rows)
         self._history = History(self._trials)
+        self._fresh.clear()
 
     def _load(self, connection: sa.Connection, number: int) -> Trial:
         rows = connection.execute(_ONE, {"study": self._id, "trial": number}).all()
