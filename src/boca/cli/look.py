@@ -15,13 +15,15 @@ from rich.table import Table
 
 from boca.cli.arguments import Json, Name, Url
 from boca.domain.errors import InvalidInput, StorageFailed
+from boca.domain.failures import causes
 from boca.domain.trial import History, Trial
-from boca.domain.words import point
+from boca.domain.words import point, text
 from boca.study import trial_io
 from boca.study.storage.backup import back_up
 from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace
 
 _COLUMNS = ("name", "trials", "complete", "running", "failed", "best")  # of the table of studies
+_MAX_REASON = 200  # characters of why trials failed, under the table
 _WIDTH_OF_A_PIPE = 1000  # characters; a pipe has no width, and a program that reads it needs unbroken lines
 
 
@@ -82,12 +84,12 @@ def export(
     """Write the trials of a study as CSV or JSON lines."""
     if out is not None:
         refuse_to_replace(out, "--out")
-    text = trial_io.text(read(url, name).history, format)  # type: ignore[arg-type]
+    content = trial_io.text(read(url, name).history, format)  # type: ignore[arg-type]
     if out is None:
-        sys.stdout.write(text)
+        sys.stdout.write(content)
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        out.write_text(content, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"--out must be a file that can be written; {out}: {error.strerror}.") from error
 
@@ -169,6 +171,12 @@ def _show_trials(history: History, as_json: bool) -> None:
     heads = ["number", "state", "value", "cost", "x", "z", "why"]
     rows = [[t.number, t.state, t.value, t.cost, point(t.x), point(t.z), _reason(t)] for t in history]
     _print_table(heads, rows)
+    failed = causes(history)
+    for cause in failed:
+        which = "trial" if len(cause.trials) == 1 else "the last is trial"
+        print(f"{len(cause.trials)} failed with: {text(cause.reason, _MAX_REASON)} ({which} {cause.last.number})")
+    if failed:
+        print("boca show URL NAME --trial K shows all that a trial printed.")
 
 
 def _reason(trial: Trial) -> str | None:

@@ -63,6 +63,8 @@ class StudyFile:
     """Seconds after which an evaluation has failed; None for no limit."""
     max_retries: int
     """How often an evaluation is tried again after its process died; 2 by default."""
+    grace: float
+    """Seconds for running trials to finish after SIGTERM; 0 by default."""
     folder: Path
     """The folder of the file."""
 
@@ -79,6 +81,7 @@ _KEYS = (
     "workers",
     "timeout",
     "max_retries",
+    "grace",
     "storage",
     "space",
     "fidelity",
@@ -137,13 +140,16 @@ def _study(document: Table, file: Path) -> StudyFile:
     workers = _whole(document.get("workers", 1), "workers", least=1)
     max_retries = _whole(document.get("max_retries", 2), "max_retries", least=0)
     timeout = None if "timeout" not in document else _positive(document["timeout"], "timeout")
+    grace = finite_number(document.get("grace", 0.0), "grace")
+    if grace < 0:
+        raise InvalidInput(f"grace must be a number of seconds, 0 or more; got {document['grace']!r}.")
     storage = _storage(document.get("storage"), folder, name)
     cost = _cost(document.get("cost"), fidelity, folder)
     problem = Problem(space, fidelity, cost=cost, target=target, direction=direction)
     strategy = _strategy(document.get("strategy"), problem, folder)
     objective = _objective(document, problem, folder)
     return StudyFile(
-        name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, file.parent
+        name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, grace, file.parent
     )
 
 

@@ -26,6 +26,8 @@ from boca.study.storage.schema import VERSION, Dumped, observations, queue, stud
 from boca.study.storage.transitions import (
     LET_GO,
     as_json,
+    end_of,
+    has_ended,
     refuse_result,
     refuse_unstorable,
     storable,
@@ -211,7 +213,9 @@ class SqlStudy:
                 if limit is not None and len(taken) >= limit:
                     break
                 trial = self._load(connection, row.number)
-                trial = taken_over(trial, driver=row.driver, until=row.until, max_retries=max_retries)
+                trial = taken_over(
+                    trial, driver=row.driver, until=row.until, max_retries=max_retries, owner=Owner(**row.owner)
+                )
                 event += 1
                 if trial.state == "running":
                     self._update(connection, trial, token, self._handed_out(connection, lease), event=event)
@@ -257,7 +261,7 @@ class SqlStudy:
         return self._write(work)
 
     def renew(self, lease: Lease) -> None:
-        self._set_ends(lease, lambda connection: self._database.now(connection) + lease.seconds)
+        self._set_ends(lease, lambda connection: end_of(lease, self._database.now(connection)))
 
     def release(self, lease: Lease) -> None:
         self._set_ends(lease, lambda _: LET_GO)
@@ -349,7 +353,7 @@ class SqlStudy:
         self._database.write(work)
 
     def _handed_out(self, connection: sa.Connection, lease: Lease | None) -> dict[str, Any]:
-        terms = _UNHELD if lease is None else _terms(lease, self._database.now(connection) + lease.seconds)
+        terms = _UNHELD if lease is None else _terms(lease, end_of(lease, self._database.now(connection)))
         return terms | {"began": time.time()}
 
     def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any]:
@@ -463,4 +467,4 @@ def _terms(lease: Lease, until: float) -> dict[str, Any]:
 
 
 def _has_ended(held: Any, now: float) -> bool:
-    return bool(held.until < now) or Owner(**held.owner).is_dead()
+    return has_ended(Owner(**held.owner), held.driver, held.until, now)
