@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 
 import pandas as pd
 import pytest
@@ -357,3 +358,17 @@ def test_what_a_trial_took_is_not_taken_for_a_fidelity_of_that_name():
     old.tell(old.ask(), 1.0, seconds=3.0)
     new = boca.Optimizer(boca.Problem(FREE, boca.Space(seconds=boca.Float(1, 9))), budget=9, seed=0)
     assert new.add_all(old.history)[0].z == {"seconds": 9.0}
+
+
+def test_an_import_of_thousands_is_quick_and_done_twice_changes_nothing(tmp_path):
+    rows = [f"{k / 5000},{k % 7}" for k in range(5000)]
+    (tmp_path / "old.csv").write_text("\n".join(["a,value", *rows, ""]))
+    problem, url = boca.Problem(boca.Space(a=boca.Float(0, 1))), f"sqlite:///{tmp_path}/s.db"
+    opt = boca.Optimizer(problem, budget=boca.targets(3), seed=0, storage=url)
+    began = time.process_time()
+    assert len(opt.add_all(tmp_path / "old.csv")) == 5000
+    assert time.process_time() - began < 2.0
+    before = [t.to_json() for t in opt.history]
+    assert opt.add_all(tmp_path / "old.csv") == []
+    assert [t.to_json() for t in opt.history] == before
+    opt.storage.close()

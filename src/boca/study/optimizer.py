@@ -26,7 +26,7 @@ from boca.study.recommendation import Recommendation, recommend
 from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
-from boca.study.trial_io import results
+from boca.study.trial_io import ImportedResult, results
 
 Check: TypeAlias = Callable[[Trial], object]
 """Called with a trial that is about to be handed out; if it raises, the trial is not."""
@@ -234,28 +234,36 @@ class Optimizer:
         """
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
-        result = finite_number(value, "value")
-        paid = None if cost is None else _positive(cost, "cost")
-        variance = None if noise is None else _not_negative(noise, "noise")
-        history = self._history
-        draft = Trial(
-            number=len(history),
-            x=point,
-            planned=fidelity,
-            cost=cost_models.costs(self.problem, history).of(fidelity) if paid is None else paid,
-            reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
-            seconds=None if self.problem.has_declared_cost else paid,
-        ).completed(result, noise=variance)
-        return self.storage.add(draft).copied()
+        given = ImportedResult(point, fidelity, value, cost, noise)
+        return self.storage.add(self._imported(given, cost_models.costs(self.problem, self._history))).copied()
 
     def add_all(self, source: object) -> list[Trial]:
         """Import many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
 
         Each has its fidelity and, if it is known, its cost: in units of the declared cost; if the cost is learned, the
         `seconds` of the source, or its `cost` if it has no seconds.  One mistake in a source imports nothing of it.
+
+        Results that were imported before, with the same point and value, are left out: a second import of one source
+        changes nothing.  Return the trials that are new.
         """
         known = results(source, self.problem)
-        return [self.add(k.x, k.z, k.value, k.cost, noise=k.noise) for k in known]
+        costs = cost_models.costs(self.problem, self._history)
+        return [trial.copied() for trial in self.storage.add_many([self._imported(k, costs) for k in known])]
+
+    def _imported(self, given: ImportedResult, costs: cost_models.Costs) -> Trial:
+        """Return an imported result as a trial that is to be stored."""
+        fidelity = self.problem.fidelity.validate(given.z, "z")
+        paid = None if given.cost is None else _positive(given.cost, "cost")
+        variance = None if given.noise is None else _not_negative(given.noise, "noise")
+        draft = Trial(
+            number=0,
+            x=self.problem.space.validate(given.x, "x"),
+            planned=fidelity,
+            cost=costs.of(fidelity) if paid is None else paid,
+            reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
+            seconds=None if self.problem.has_declared_cost else paid,
+        )
+        return draft.completed(finite_number(given.value, "value"), noise=variance)
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
         """Queue a point, to be handed out before the strategy's own; `z=None` is the target."""

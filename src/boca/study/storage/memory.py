@@ -15,6 +15,7 @@ from boca.study.storage.transitions import (
     as_json,
     end_of,
     has_ended,
+    not_imported,
     refuse_result,
     refuse_unstorable,
     taken_over,
@@ -75,6 +76,25 @@ class Memory:
         with self._lock:
             event = self._event + 1
             return self._append(replace(draft.stored_at(event), asked=event))
+
+    def add_many(self, drafts: Sequence[Trial]) -> Sequence[Trial]:
+        for draft in drafts:
+            refuse_unstorable(draft)
+        with self._lock:
+            stored = []
+            for number, draft in enumerate(not_imported(self._history, drafts), start=len(self._trials)):
+                self._event += 1
+                stored.append(replace(draft.stored_at(self._event), number=number, asked=self._event))
+            self._trials += stored
+            self._history = History(self._trials)
+            return stored
+
+    def enqueue_chosen(self, choose: Callable[[Snapshot], Sequence[tuple[Point, Point]]]) -> int:
+        with self._lock:
+            points = choose(self.read())
+            for x, z in points:
+                self.enqueue(x, z)
+            return len(points)
 
     def enqueue(self, x: Point, z: Point) -> None:
         as_json(x, "x")

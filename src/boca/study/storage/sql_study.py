@@ -28,6 +28,7 @@ from boca.study.storage.transitions import (
     as_json,
     end_of,
     has_ended,
+    not_imported,
     refuse_result,
     refuse_unstorable,
     storable,
@@ -150,6 +151,30 @@ class SqlStudy:
 
         return self._write(work, is_result=True)
 
+    def add_many(self, drafts: Sequence[Trial]) -> Sequence[Trial]:
+        for draft in drafts:
+            refuse_unstorable(draft)
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> list[Trial]:
+            study = self._hold(connection)
+            if done := self._written(connection, token):
+                return done
+            stored = []
+            for k, draft in enumerate(not_imported(self._refresh(connection)[0], drafts)):
+                event = study.event + 1 + k
+                stored.append(replace(draft.stored_at(event), number=study.trials + k, asked=event))
+            if stored:
+                whys = [Dumped(as_json(trial.why, "why")) for trial in stored]
+                rows = [self._row(t, why, token, _UNHELD) for t, why in zip(stored, whys, strict=True)]
+                connection.execute(_INSERT, rows)
+                connection.execute(_OBSERVE, [row for trial in stored for row in self._observed(trial)])
+                count = {"event": stored[-1].asked, "trials": study.trials + len(stored)}
+                connection.execute(_COUNT, {"of": self._id, **count})
+            return stored
+
+        return self._write(work, is_result=True)
+
     def finish(self, trial: Trial) -> Trial:
         refuse_unstorable(trial)
         trial = replace(trial, output=storable(trial.output), reason=storable(trial.reason))
@@ -176,6 +201,19 @@ class SqlStudy:
                 connection.execute(queue.insert().values(study=self._id, token=token, **point))
 
         self._write(work)
+
+    def enqueue_chosen(self, choose: Callable[[Snapshot], Sequence[tuple[Point, Point]]]) -> int:
+        def work(connection: sa.Connection) -> int:
+            self._hold(connection)
+            history, event = self._refresh(connection)
+            waiting = connection.execute(_WAITING, {"study": self._id})
+            now = Snapshot(history, event, tuple(Queued(row.id, row.x, row.z) for row in waiting))
+            points = [{"x": Dumped(as_json(x, "x")), "z": Dumped(as_json(z, "z"))} for x, z in choose(now)]
+            for point in points:
+                connection.execute(queue.insert().values(study=self._id, token=uuid.uuid4().hex, **point))
+            return len(points)
+
+        return self._write(work)
 
     def seconds_out(self, number: int) -> float | None:
         """Return the time since the attempt began, by the clocks of the process that asked and of this one."""
@@ -373,11 +411,13 @@ class SqlStudy:
         return [trial for _, trial in self._found(rows)]
 
     def _insert(self, connection: sa.Connection, trial: Trial, why: Dumped, token: str, terms: dict[str, Any]) -> None:
-        values = _columns(trial, *_MADE, *_CHANGEABLE) | terms
-        values |= {"study": self._id, "number": trial.number, "why": why, "phase": trial.phase}
-        connection.execute(_INSERT, values | {"event": trial.asked, "token": token})
+        connection.execute(_INSERT, self._row(trial, why, token, terms))
         self._observe(connection, trial)
         connection.execute(_COUNT, {"of": self._id, "event": trial.asked, "trials": trial.number + 1})
+
+    def _row(self, trial: Trial, why: Dumped, token: str, terms: dict[str, Any]) -> dict[str, Any]:
+        values = _columns(trial, *_MADE, *_CHANGEABLE) | terms | {"event": trial.asked, "token": token}
+        return values | {"study": self._id, "number": trial.number, "why": why, "phase": trial.phase}
 
     def _update(
         self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any], *, event: int
@@ -389,8 +429,12 @@ class SqlStudy:
         connection.execute(_COUNT, {"of": self._id, "event": event})
 
     def _observe(self, connection: sa.Connection, trial: Trial) -> None:
-        """Store the observations that came with the event by which the trial was told."""
-        rows = [
+        if rows := self._observed(trial):
+            connection.execute(_OBSERVE, rows)
+
+    def _observed(self, trial: Trial) -> list[dict[str, Any]]:
+        """Return the rows of the observations that came with the event by which the trial was told."""
+        return [
             {
                 "study": self._id,
                 "trial": trial.number,
@@ -405,8 +449,6 @@ class SqlStudy:
             for position, told in enumerate(trial.observations)
             if told.told == trial.told
         ]
-        if rows:
-            connection.execute(_OBSERVE, rows)
 
     def _refresh(self, connection: sa.Connection) -> tuple[History, int]:
         """Take in what changed since the last read, and return what is known now."""

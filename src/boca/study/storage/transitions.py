@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from boca.domain.errors import InvalidInput, InvalidTrial
-from boca.domain.trial import Trial
+from boca.domain.trial import History, Trial, point_key
 from boca.study.storage.base import Lease
 from boca.study.storage.owner import Owner
 
@@ -58,6 +59,26 @@ def refuse_result(stored: Trial, result: Trial) -> None:
             f"after its process seemed to have died; only attempt {stored.attempt + 1} can be told. "
             "To store the result as another observation, use opt.add."
         )
+
+
+def not_imported(history: History, drafts: Sequence[Trial]) -> list[Trial]:
+    """Return the imported results that a study does not have: as often as they are given, less as often as it has them.
+
+    One source may have the same value twice, from two measurements.
+    """
+    had = Counter(_import_key(trial) for trial in history if trial.added)
+    new = []
+    for draft in drafts:
+        key = _import_key(draft)
+        if had[key]:
+            had[key] -= 1
+        else:
+            new.append(draft)
+    return new
+
+
+def _import_key(trial: Trial) -> tuple[object, ...]:
+    return point_key(trial.x), point_key(trial.z), trial.value, trial.noise
 
 
 LET_GO = 0.0
