@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, overload
+from typing import Any, NoReturn, TypeAlias, overload
 
 import numpy as np
 
@@ -86,6 +86,12 @@ class Optimizer:
         )
         self.seed, self._first = opened.seed, opened.first
         return opened.storage
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput(
+            "An Optimizer cannot be copied or sent to another process: it is connected to its storage. Give the "
+            "other process the URL of the storage, and open the study there."
+        )
 
     # What is there ------------------------------------------------------------------------------------------------
 
@@ -385,7 +391,7 @@ class Optimizer:
             took = self.storage.seconds_out(trial.number)
         if paid is None:
             measured = not self.problem.has_declared_cost and took is not None
-            paid = max(took or 0.0, 1e-9) if measured else trial.cost
+            paid = max(took or 0.0, cost_models.CLOCK_RESOLUTION) if measured else trial.cost
         return replace(trial, cost=paid, seconds=took)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from boca.accounting.cost import CLOCK_RESOLUTION
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import Problem
 from boca.domain.space import Parameter, Point, Space
@@ -24,7 +25,6 @@ from boca.domain.trial import History, State, Trial
 
 Format: TypeAlias = Literal["csv", "jsonl"]
 
-_SHORTEST_SECONDS = 1e-9  # stands in for a duration of zero, since a cost is positive
 _COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason", "failure")
 
 
@@ -239,7 +239,7 @@ def _cost(problem: Problem, record: Mapping[str, Any], where: str) -> float | No
             raise InvalidInput(f"{where}: cost is {record['cost']!r}, and must be positive.")
         return cost
     seconds = _not_negative(record["seconds"], "seconds", where)
-    return None if seconds is None else max(seconds, _SHORTEST_SECONDS)
+    return None if seconds is None else max(seconds, CLOCK_RESOLUTION)
 
 
 def _not_negative(given: Any, name: str, where: str) -> float | None:

@@ -67,6 +67,10 @@ class FileGuard:
             if not self._beside:
                 self._beside = self._files_beside()
 
+    def unlock(self) -> None:
+        """Replace the lock, which another thread of the parent may have held when this process was forked."""
+        self._lock = threading.Lock()
+
     def remove_log(self) -> None:
         """Remove the log that was left beside a path where the file is not any more: SQLite would apply it to another.
 

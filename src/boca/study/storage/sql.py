@@ -39,6 +39,9 @@ _CLOCK = sa.select(sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), 
 
 log = logging.getLogger("boca")
 
+_open: weakref.WeakSet[Database] = weakref.WeakSet()
+_of_parents: list[sa.Pool] = []
+
 
 class Database:
     """An open database with the tables in it: where studies are found, made and deleted."""
@@ -60,7 +63,9 @@ class Database:
                 f"storage is {without_password(url)!r}, and must be {URLS}. It says: {error}."
             ) from error
         weakref.finalize(self, self._engine.dispose)  # connections end with their owner
+        _open.add(self)
         self._was_there = False
+        self.studies: weakref.WeakSet[SqlStudy] = weakref.WeakSet()
         try:
             self._prepare()
         except BaseException:
@@ -69,6 +74,18 @@ class Database:
 
     def close(self) -> None:
         self._engine.dispose()
+
+    def forget_connections(self) -> None:
+        """Leave connections to the parent of this process, and open others: two cannot speak on one.
+
+        They are kept, because closing them would end them for the parent too.
+        """
+        _of_parents.append(self._engine.pool)
+        self._engine.dispose(close=False)
+        if self.guard is not None:
+            self.guard.unlock()
+        for study in self.studies:
+            study.unlock()
 
     # Transactions -------------------------------------------------------------------------------------------------
 
@@ -225,6 +242,15 @@ class Database:
             known = ", ".join(self.names()) or "none"
             raise InvalidInput(f"There is no study {name!r} in this database, which has: {known}.")
         return SqlStudy(self, int(found.id), name, found.spec)
+
+
+def _in_child() -> None:
+    for database in list(_open):
+        database.forget_connections()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def _is_absent(error: sa.exc.DBAPIError) -> bool:

@@ -92,6 +92,7 @@ class SqlStudy:
         self._event = 0
         self._loads = 0  # of reasons, one by one
         self._lock = threading.Lock()  # on what was read: a driver may have threads
+        database.studies.add(self)
 
     def read(self) -> Snapshot:
         def work(connection: sa.Connection) -> Snapshot:
@@ -355,6 +356,14 @@ class SqlStudy:
             f"{error} Nothing more is written to it. Every result of the study {self._name!r} up to now is in {path}. "
             f"To continue, put that file in its place, or use {path} as the storage."
         )
+
+    def unlock(self) -> None:
+        """Replace the lock, which another thread of the parent may have held when this process was forked.
+
+        What that thread was reading may be half taken in: everything is read again.
+        """
+        self._lock = threading.Lock()
+        self._trials, self._history, self._event = [], History(), 0
 
     @property
     def identity(self) -> int:
