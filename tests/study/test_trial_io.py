@@ -295,8 +295,9 @@ def test_an_empty_text_is_a_fidelity_where_it_is_an_option(source, tmp_path):
     new.add_all(given_as(source, old.history, tmp_path))
     assert [t.z for t in new.history] == [{"s": ""}, {"s": "fine"}]
     if source == "csv":
-        new.add_all(pd.read_csv(tmp_path / "old.csv"))
-        assert [t.z for t in new.history[2:]] == [{"s": ""}, {"s": "fine"}]
+        again = boca.Optimizer(problem, budget=9, seed=0)
+        again.add_all(pd.read_csv(tmp_path / "old.csv"))
+        assert [t.z for t in again.history] == [{"s": ""}, {"s": "fine"}]
 
 
 @SOURCES
@@ -369,6 +370,34 @@ def test_an_import_of_thousands_is_quick_and_done_twice_changes_nothing(tmp_path
     assert len(opt.add_all(tmp_path / "old.csv")) == 5000
     assert time.process_time() - began < 2.0
     before = [t.to_json() for t in opt.history]
-    assert opt.add_all(tmp_path / "old.csv") == []
+    assert len(opt.add_all(tmp_path / "old.csv")) == 5000
     assert [t.to_json() for t in opt.history] == before
     opt.storage.close()
+
+
+def test_a_cell_that_may_be_two_options_is_refused_and_json_lines_tell_them_apart(tmp_path):
+    problem = boca.Problem(boca.Space(c=boca.Choice([None, "", "x"])))
+    opt, fresh = (boca.Optimizer(problem, budget=boca.targets(9), seed=0) for _ in range(2))
+    for k, option in enumerate([None, "", "x"]):
+        opt.add({"c": option}, None, float(k))
+    (tmp_path / "t.csv").write_text(trial_io.text(opt.history, "csv"))
+    (tmp_path / "t.jsonl").write_text(trial_io.text(opt.history, "jsonl"))
+    with pytest.raises(InvalidInput, match="JSON lines"):
+        fresh.add_all(tmp_path / "t.csv")
+    assert [t.x for t in fresh.add_all(tmp_path / "t.jsonl")] == [t.x for t in opt.history]
+
+
+def test_a_failure_that_quotes_a_whole_output_can_be_read_again(tmp_path):
+    problem = boca.Problem(boca.Space(a=boca.Float(0, 1)))
+    opt = boca.Optimizer(problem, budget=boca.targets(9), strategy=boca.RandomSearch(), seed=0)
+    opt.fail(opt.ask(), "x" * 200_000)
+    opt.tell(opt.ask(), 1.0)
+    (tmp_path / "t.csv").write_text(trial_io.text(opt.history, "csv"))
+    assert len(boca.Optimizer(problem, budget=boca.targets(9), seed=0).add_all(tmp_path / "t.csv")) == 1
+
+
+def test_brackets_without_end_are_a_mistake_in_a_line(tmp_path):
+    (tmp_path / "t.jsonl").write_text("[" * 100_000)
+    opt = boca.Optimizer(boca.Problem(boca.Space(a=boca.Float(0, 1))), budget=boca.targets(9), seed=0)
+    with pytest.raises(InvalidInput, match=r"line 1 of t\.jsonl"):
+        opt.add_all(tmp_path / "t.jsonl")

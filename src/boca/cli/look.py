@@ -17,7 +17,7 @@ from boca.cli.arguments import Json, Name, Url
 from boca.domain.errors import InvalidInput, StorageFailed
 from boca.domain.failures import causes
 from boca.domain.trial import History, Trial
-from boca.domain.words import point, text
+from boca.domain.words import point, printable, text
 from boca.study import trial_io
 from boca.study.storage.backup import back_up
 from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace
@@ -187,11 +187,15 @@ def _reason(trial: Trial) -> str | None:
         return str(error)
 
 
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else printable(str(value))
+
+
 def _print_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     table = Table(*heads)
     for row in rows:
-        table.add_row(
-            *("" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row)
-        )
+        table.add_row(*map(_cell, row))
     width = None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE
     Console(markup=False, highlight=False, width=width).print(table)

@@ -250,7 +250,7 @@ class Optimizer:
         `seconds` of the source, or its `cost` if it has no seconds.  One mistake in a source imports nothing of it.
 
         Results that were imported before, with the same point and value, are left out: a second import of one source
-        changes nothing.  Return the trials that are new.
+        changes nothing.  Return a trial for each result, new or not.
         """
         known = results(source, self.problem)
         costs = cost_models.costs(self.problem, self._history)

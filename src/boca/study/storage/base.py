@@ -85,9 +85,9 @@ class Storage(Protocol):
         ...
 
     def add_many(self, drafts: Sequence[Trial]) -> Sequence[Trial]:
-        """Store imported results as the next trials, all of them or none; return those stored.
+        """Store imported results as the next trials, all of them or none; return a trial for each.
 
-        What an earlier import has stored is left out: an import that is made again changes nothing.
+        For what an earlier import has stored that is the trial which it made: done again, an import changes nothing.
         """
         ...
 

@@ -15,7 +15,7 @@ from boca.study.storage.transitions import (
     as_json,
     end_of,
     has_ended,
-    not_imported,
+    imported_before,
     refuse_result,
     refuse_unstorable,
     taken_over,
@@ -82,10 +82,12 @@ class Memory:
             refuse_unstorable(draft)
         with self._lock:
             stored = []
-            for number, draft in enumerate(not_imported(self._history, drafts), start=len(self._trials)):
-                self._event += 1
-                stored.append(replace(draft.stored_at(self._event), number=number, asked=self._event))
-            self._trials += stored
+            for draft, known in zip(drafts, imported_before(self._history, drafts), strict=True):
+                if known is None:
+                    self._event += 1
+                    known = replace(draft.stored_at(self._event), number=len(self._trials), asked=self._event)
+                    self._trials.append(known)
+                stored.append(known)
             self._history = History(self._trials)
             return stored
 

@@ -167,6 +167,7 @@ class Database:
         """Create the tables, or bring old ones up to date; many processes may start at once."""
         version = self.read(schema.version_of)
         if version == schema.VERSION:
+            self.read(schema.refuse_views)
             return
         if version is not None:
             schema.refuse_newer(version)
@@ -221,7 +222,9 @@ class Database:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             there = connection.execute(sa.select(studies.c.spec).where(studies.c.name == name)).scalar_one_or_none()
             if there is not None:
-                return dict(there)
+                if not isinstance(there, dict):
+                    raise StorageFailed(f"The study {name!r} is damaged: its description is {there!r:.40}.")
+                return there
             connection.execute(studies.insert().values(name=name, spec=spec, created=time.time(), trials=0, event=0))
             return spec
 
@@ -239,7 +242,7 @@ class Database:
         columns = (studies.c.id, studies.c.spec)
         found = self.read(lambda c: c.execute(sa.select(*columns).where(studies.c.name == name)).one_or_none())
         if found is None:
-            known = ", ".join(self.names()) or "none"
+            known = ", ".join(map(str, self.names())) or "none"
             raise InvalidInput(f"There is no study {name!r} in this database, which has: {known}.")
         return SqlStudy(self, int(found.id), name, found.spec)
 

@@ -20,6 +20,7 @@ from boca.domain.trial import History, Trial
 from boca.study.storage.base import Lease, Queued, Snapshot
 from boca.study.storage.file_guard import FileChanged
 from boca.study.storage.owner import Owner
+from boca.study.storage.reader import understood
 from boca.study.storage.rescue import Held, rescue
 from boca.study.storage.rows import LAYOUTS, Found, object_of, trials_of
 from boca.study.storage.schema import VERSION, Dumped, observations, queue, studies, trials
@@ -28,7 +29,7 @@ from boca.study.storage.transitions import (
     as_json,
     end_of,
     has_ended,
-    not_imported,
+    imported_before,
     refuse_result,
     refuse_unstorable,
     storable,
@@ -159,18 +160,21 @@ class SqlStudy:
 
         def work(connection: sa.Connection) -> list[Trial]:
             study = self._hold(connection)
-            if done := self._written(connection, token):
-                return done
-            stored = []
-            for k, draft in enumerate(not_imported(self._refresh(connection)[0], drafts)):
-                event = study.event + 1 + k
-                stored.append(replace(draft.stored_at(event), number=study.trials + k, asked=event))
-            if stored:
-                whys = [Dumped(as_json(trial.why, "why")) for trial in stored]
-                rows = [self._row(t, why, token, _UNHELD) for t, why in zip(stored, whys, strict=True)]
+            if self._written(connection, token):  # all are there now
+                return [t for t in imported_before(self._refresh(connection)[0], drafts) if t is not None]
+            stored: list[Trial] = []
+            new: list[Trial] = []
+            for draft, known in zip(drafts, imported_before(self._refresh(connection)[0], drafts), strict=True):
+                if known is None:
+                    event = study.event + 1 + len(new)
+                    known = replace(draft.stored_at(event), number=study.trials + len(new), asked=event)
+                    new.append(known)
+                stored.append(known)
+            if new:
+                rows = [self._row(t, Dumped(as_json(t.why, "why")), token, _UNHELD) for t in new]
                 connection.execute(_INSERT, rows)
-                connection.execute(_OBSERVE, [row for trial in stored for row in self._observed(trial)])
-                count = {"event": stored[-1].asked, "trials": study.trials + len(stored)}
+                connection.execute(_OBSERVE, [row for trial in new for row in self._observed(trial)])
+                count = {"event": new[-1].asked, "trials": study.trials + len(new)}
                 connection.execute(_COUNT, {"of": self._id, **count})
             return stored
 
@@ -408,6 +412,8 @@ class SqlStudy:
         row = connection.execute(_HOLD, {"study": self._id}).one_or_none()
         if row is None:
             raise StorageFailed(_DELETED)
+        if not isinstance(row.trials, int) or not isinstance(row.event, int):
+            raise StorageFailed(f"The study {self._name!r} is damaged: it counts {row.trials!r:.40} trials.")
         if self._database.guard is not None:
             self._database.guard.note(self._id, row.event)
         return row
@@ -471,12 +477,14 @@ class SqlStudy:
             if connection.execute(_EXISTS, {"study": self._id}).first() is None:
                 raise StorageFailed(_DELETED)
             return
-        for row, trial in self._found(rows):
-            if row.number < len(self._trials):
-                self._trials[row.number] = trial
-            else:
-                self._trials.append(trial)
-        self._event = max(row.event for row in rows)
+        with understood(self._name):
+            event = max(row.event for row in rows)
+            for row, trial in self._found(rows):
+                if row.number < len(self._trials):
+                    self._trials[row.number] = trial
+                else:
+                    self._trials.append(trial)
+        self._event = event
         self._history = History(self._trials)
         self._fresh.clear()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -61,20 +60,16 @@ def refuse_result(stored: Trial, result: Trial) -> None:
         )
 
 
-def not_imported(history: History, drafts: Sequence[Trial]) -> list[Trial]:
-    """Return the imported results that a study does not have: as often as they are given, less as often as it has them.
+def imported_before(history: History, drafts: Sequence[Trial]) -> list[Trial | None]:
+    """Return for every imported result the trial that an earlier import made of it; None if there is none.
 
-    One source may have the same value twice, from two measurements.
+    One source may have the same value twice, from two measurements: each is a trial of its own.
     """
-    had = Counter(_import_key(trial) for trial in history if trial.added)
-    new = []
-    for draft in drafts:
-        key = _import_key(draft)
-        if had[key]:
-            had[key] -= 1
-        else:
-            new.append(draft)
-    return new
+    had: dict[tuple[object, ...], list[Trial]] = {}
+    for trial in reversed(history):
+        if trial.added:
+            had.setdefault(_import_key(trial), []).append(trial)
+    return [found.pop() if (found := had.get(_import_key(draft))) else None for draft in drafts]
 
 
 def _import_key(trial: Trial) -> tuple[object, ...]:
