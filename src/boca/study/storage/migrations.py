@@ -19,7 +19,6 @@ import sqlalchemy as sa
 from boca.domain.errors import StorageFailed
 from boca.study.storage import schema, schema1
 from boca.study.storage.owner import Owner
-from boca.study.storage.transitions import has_ended
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
@@ -37,12 +36,12 @@ def described(spec: Mapping[str, Any], version: int) -> dict[str, Any]:
 def refuse_leases(connection: sa.Connection, now: float) -> None:
     """Raise while a driver holds a trial: it would go on writing to tables that are gone."""
     rows = connection.exec_driver_sql(
-        "SELECT s.name, t.number, t.owner, t.driver, t.until FROM boca_trials t JOIN boca_studies s ON s.id = t.study "
+        "SELECT s.name, t.number, t.owner, t.until FROM boca_trials t JOIN boca_studies s ON s.id = t.study "
         "WHERE t.state = 'running' AND t.driver IS NOT NULL AND t.driver != '' ORDER BY s.id, t.number"
     )
-    for name, number, stored, driver, until in rows.all():
+    for name, number, stored, until in rows.all():
         owner = Owner(**json.loads(stored))
-        if has_ended(owner, driver, until, now):
+        if until < now or owner.is_dead():
             continue
         raise StorageFailed(
             f"Process {owner.pid} on {owner.host} runs trial {number} of study {name!r} with an older boca. "
