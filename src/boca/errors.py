@@ -8,6 +8,7 @@ from boca.domain.errors import (
     ObjectiveFailed,
     RunStopped,
     StorageFailed,
+    Terminated,
     UnknownArgument,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "ObjectiveFailed",
     "RunStopped",
     "StorageFailed",
+    "Terminated",
     "UnknownArgument",
 ]

@@ -93,6 +93,18 @@ def test_only_what_changed_is_told_again(study, page):
     assert page.study(key=before["key"], since=last["event"])["trials"]["number"] == []
 
 
+def test_failures_are_grouped_by_cause(url, page_of):
+    study = begin(url)
+    for k in range(3):
+        study.fail(study.ask(), f"exit status 3: diverged at a=0.{k}")
+    study.fail(study.ask(), "exit status 1: no license")
+    causes = page_of(url).study()["causes"]
+    assert [(c["count"], c["last"], c["message"]) for c in causes] == [
+        (3, 2, "exit status 3: diverged at a=0.2"),
+        (1, 3, "exit status 1: no license"),
+    ]
+
+
 def test_an_empty_study_has_nothing_to_tell(url, page_of):
     begin(url)
     answer = page_of(url).study()

@@ -16,6 +16,7 @@ from boca.domain.errors import (
     ObjectiveFailed,
     RunStopped,
     StorageFailed,
+    Terminated,
     flags,
     instance_of,
     one_of,
@@ -69,3 +70,10 @@ def test_an_option_is_one_of_those_that_are_named():
     one_of("b", iter("ab"), "option")
     with pytest.raises(InvalidInput, match=r"option must be one of \['a', 'b'\]; got 'c'"):
         one_of("c", ("a", "b"), "option")
+
+
+def test_a_run_that_a_signal_ended_exits_as_a_shell_says_it():
+    stopped = Terminated(15, "found")
+    assert isinstance(stopped, SystemExit)
+    assert not isinstance(stopped, Exception)
+    assert (stopped.code, stopped.result) == (143, "found")

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from boca.domain.words import expected, readable
+from boca.domain.words import expected, printable, readable, text
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,8 @@ def test_the_text_is_the_amount_to_half_a_unit_of_the_third_digit():
 )
 def test_a_mean_has_the_digits_that_its_deviation_allows(mean, std, words):
     assert expected(mean, std) == words
+
+
+def test_what_a_terminal_obeys_is_made_visible():
+    assert printable("a\x1b[31mb\x07\u202ec\ud800 ü漢") == "a\\x1b[31mb\\x07\\u202ec\\ud800 ü漢"
+    assert text("\x1b]0;x") == "\\x1b]0;x"

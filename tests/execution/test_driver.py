@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -14,6 +17,7 @@ import pytest
 
 import boca
 from boca import Float, Int, Optimizer, Problem, RandomSearch, Space, seconds, targets
+from boca.domain.errors import BocaError
 from boca.execution.driver import Driver
 from boca.execution.executors import Outcome
 from boca.execution.executors.base import finished
@@ -196,3 +200,164 @@ def test_ctrl_c_says_what_it_waits_for_and_no_wrong_number(caplog):
         result = boca.maximize(objective, SPACE, budget=targets(4), strategy=RandomSearch(), seed=0)
     assert [t.state for t in result.history] == ["complete"]
     assert "Ctrl-C again" in caplog.text
+
+
+# Signals that end a run -----------------------------------------------------------------------------------------------
+
+
+def kept(tmp_path, **more):
+    study = {"budget": targets(3), "strategy": RandomSearch(), "seed": 0, "storage": f"sqlite:///{tmp_path}/study.db"}
+    return study | more
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_sigterm_hands_trials_back_with_no_attempt_used(tmp_path, number, status):
+    def killed(x):
+        os.kill(os.getpid(), number)
+        raise AssertionError("it does not wait")
+
+    for _ in range(4):
+        with pytest.raises(SystemExit) as ended:
+            boca.maximize(killed, SPACE, **kept(tmp_path))
+        assert ended.value.code == status
+        assert [t.state for t in ended.value.result.history] == ["running"]
+    assert signal.getsignal(number) is signal.SIG_DFL
+    result = boca.maximize(lambda x: 1.0, SPACE, **kept(tmp_path))
+    assert [(t.state, t.attempt) for t in result.history] == [("complete", 0)] * 3
+
+
+def test_sigterm_with_grace_lets_a_running_trial_finish(tmp_path):
+    def slow(x):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.3)
+        return 5.0
+
+    with pytest.raises(SystemExit) as ended:
+        boca.maximize(slow, SPACE, **kept(tmp_path), grace=60)
+    assert [(t.state, t.value) for t in ended.value.result.history] == [("complete", 5.0)]
+
+
+def test_sigterm_hands_back_what_exceeds_the_grace_and_the_second_one_ends_at_once(tmp_path):
+    def endless(x):
+        os.kill(os.getpid(), signal.SIGTERM)
+        if endless.twice:
+            os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    for endless.twice, grace in ((False, 0.3), (True, 60)):
+        began = time.monotonic()
+        with pytest.raises(SystemExit):
+            boca.maximize(endless, SPACE, **kept(tmp_path), grace=grace)
+        assert time.monotonic() - began < 10
+    result = boca.maximize(lambda x: 1.0, SPACE, **kept(tmp_path))
+    assert [(t.state, t.attempt) for t in result.history] == [("complete", 0)] * 3
+
+
+def test_a_handler_of_the_users_is_kept(tmp_path):
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+    try:
+        result = boca.maximize(lambda x: os.kill(os.getpid(), signal.SIGTERM) or 1.0, SPACE, **kept(tmp_path))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert len(heard) == len(result.history.complete) == 3
+
+
+SCRIPT = """
+import os, pathlib, sys, time
+import boca
+
+folder, executor, grace = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+
+def objective(x, folder=folder):
+    pathlib.Path(folder, f"began-{os.getpid()}").touch()
+    time.sleep(float(os.environ["SLOW"]))
+    return x["a"]
+
+boca.maximize(objective, boca.Space(a=boca.Float(0, 1)), budget=boca.targets(3), strategy=boca.RandomSearch(), seed=0,
+    storage=f"sqlite:///{folder}/study.db", executor=executor or None, grace=grace, max_retries=2)
+"""
+
+
+def life(tmp_path, *, executor, number, grace=0.0, slow=60.0, group=False):
+    """Return the status of a run that got a signal while trials ran, alone or with its workers."""
+    for path in tmp_path.glob("began-*"):
+        path.unlink()
+    arguments = [sys.executable, "-c", SCRIPT, str(tmp_path), str(executor), str(grace)]
+    driver = subprocess.Popen(arguments, env=os.environ | {"SLOW": str(slow)})
+    wait_for(lambda: len(list(tmp_path.glob("began-*"))) >= max(executor, 1))
+    if group:  # as systemd does: everything at once
+        for path in tmp_path.glob("began-*"):
+            os.kill(int(path.name.removeprefix("began-")), number)
+    driver.send_signal(number)
+    return driver.wait(30)
+
+
+def wait_for(done, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_death_of_a_driver_is_no_attempt_of_trials_whose_workers_died_with_it(tmp_path, number):
+    for k in range(4):
+        status = life(tmp_path, executor=2, number=number, group=bool(k % 2))
+        assert status == (143 if number == signal.SIGTERM else -number)
+    result = boca.maximize(lambda x: x["a"], SPACE, **kept(tmp_path))
+    # a worker that is killed while its driver lives is an attempt, as the last two lives may have begun with
+    attempts = [t.attempt for t in result.history]
+    assert [t.state for t in result.history] == ["complete"] * 3
+    assert max(attempts) == 0 or number == signal.SIGKILL
+
+
+def test_a_driver_that_is_killed_while_it_evaluates_may_have_died_of_the_trial(tmp_path):
+    for _ in range(3):
+        life(tmp_path, executor=0, number=signal.SIGKILL)
+    result = boca.maximize(lambda x: x["a"], SPACE, **kept(tmp_path))
+    assert [(t.state, t.attempt) for t in result.history] == [("failed", 2), ("complete", 0), ("complete", 0)]
+
+
+# What the machine lacks -----------------------------------------------------------------------------------------------
+
+
+def lacking() -> Outcome:
+    return Outcome(None, "OSError: [Errno 24] Too many open files", "", 0.0, died=True, lacking=True)
+
+
+def test_what_the_machine_lacks_is_waited_for_and_neither_charged_nor_an_attempt(monkeypatch):
+    monkeypatch.setattr("boca.execution.driver._PAUSES", (0.05, 0.05, 0.05))
+    outcomes = [lacking(), lacking(), took(1.0), lacking(), lacking(), lacking(), took(2.0), took(1.0), took(1.0)]
+    opt = study()
+    drive(opt, Scripted(lambda x, z: outcomes.pop(0)), max_retries=0)
+    assert [(t.state, t.attempt) for t in opt.history] == [("complete", 0)] * 4
+    assert opt.spent == 4.0
+
+
+def test_what_the_machine_still_lacks_ends_the_run_with_the_reason(monkeypatch, tmp_path):
+    monkeypatch.setattr("boca.execution.driver._PAUSES", (0.02, 0.02))
+    opt = Optimizer(Problem(SPACE), **kept(tmp_path))
+    outcomes = [took(1.0)]
+    engine = Scripted(lambda x, z: outcomes.pop(0) if outcomes else lacking(), slots=2)
+    with pytest.raises(BocaError, match=r"No worker could be started in 3 tries.*Too many open files"):
+        drive(opt, engine)
+    assert opt.spent == 1.0
+    assert {t.state for t in opt.history} == {"complete", "running"}
+    result = boca.maximize(lambda x: 1.0, SPACE, **kept(tmp_path))
+    assert [(t.state, t.attempt) for t in result.history] == [("complete", 0)] * 3
+
+
+# Clocks ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_jumps_robs_no_driver_of_this_machine(monkeypatch, tmp_path):
+    opt = Optimizer(Problem(SPACE), **kept(tmp_path))
+    memory = study()
+    for one in (opt, memory):
+        one.ask(lease=Lease())
+        now = time.time()
+        monkeypatch.setattr("time.time", lambda now=now: now + 3600.0)
+        assert one.take_over(Lease()) == []
+        assert not one.storage.hand_back(one.running[0])
+        monkeypatch.undo()

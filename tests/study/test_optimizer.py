@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -667,3 +669,11 @@ def test_the_scale_of_a_kernel_on_fidelities_does_not_matter():
         return [(t.x, t.z) for t in opt.history]
 
     assert asked(1.0) == asked(1024.0) == asked(2.0**-10)
+
+
+def test_an_optimizer_is_not_copied_and_says_how_to_share_a_study(tmp_path):
+    for storage in (None, f"sqlite:///{tmp_path}/s.db"):
+        opt = Optimizer(Problem(Space(a=Float(0, 1))), budget=targets(3), storage=storage)
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(InvalidInput, match="URL of the storage"):
+                attempt(opt)

@@ -409,3 +409,22 @@ def test_results_that_were_brought_take_no_seconds():
     opt.add({"a": 0.8}, {"n": 1.0}, 1.0, 30.0)
     assert opt.spent == 0.0
     assert opt.ask() is not None
+
+
+CHEAP = boca.Problem(boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Int(1, 100)))
+
+
+@pytest.mark.parametrize("took", [0.0, 1e-9, 1e-7])
+def test_evaluations_that_take_no_time_use_up_a_budget_of_targets(took):
+    opt = boca.Optimizer(CHEAP, budget=boca.targets(5), seed=0)
+    while (trial := opt.ask()) is not None:
+        assert trial.number < 50
+        opt.tell(trial, trial.x["a"], seconds=took)
+    assert opt.best is not None
+
+
+def test_evaluations_that_take_no_time_reach_the_target_within_seconds():
+    opt = boca.Optimizer(CHEAP, budget=boca.seconds(1.0), seed=0)
+    while (trial := opt.ask()) is not None:
+        opt.tell(trial, trial.x["a"], seconds=0.0)
+    assert opt.best is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 
 import pandas as pd
 import pytest
@@ -294,8 +295,9 @@ def test_an_empty_text_is_a_fidelity_where_it_is_an_option(source, tmp_path):
     new.add_all(given_as(source, old.history, tmp_path))
     assert [t.z for t in new.history] == [{"s": ""}, {"s": "fine"}]
     if source == "csv":
-        new.add_all(pd.read_csv(tmp_path / "old.csv"))
-        assert [t.z for t in new.history[2:]] == [{"s": ""}, {"s": "fine"}]
+        again = boca.Optimizer(problem, budget=9, seed=0)
+        again.add_all(pd.read_csv(tmp_path / "old.csv"))
+        assert [t.z for t in again.history] == [{"s": ""}, {"s": "fine"}]
 
 
 @SOURCES
@@ -357,3 +359,45 @@ def test_what_a_trial_took_is_not_taken_for_a_fidelity_of_that_name():
     old.tell(old.ask(), 1.0, seconds=3.0)
     new = boca.Optimizer(boca.Problem(FREE, boca.Space(seconds=boca.Float(1, 9))), budget=9, seed=0)
     assert new.add_all(old.history)[0].z == {"seconds": 9.0}
+
+
+def test_an_import_of_thousands_is_quick_and_done_twice_changes_nothing(tmp_path):
+    rows = [f"{k / 5000},{k % 7}" for k in range(5000)]
+    (tmp_path / "old.csv").write_text("\n".join(["a,value", *rows, ""]))
+    problem, url = boca.Problem(boca.Space(a=boca.Float(0, 1))), f"sqlite:///{tmp_path}/s.db"
+    opt = boca.Optimizer(problem, budget=boca.targets(3), seed=0, storage=url)
+    began = time.process_time()
+    assert len(opt.add_all(tmp_path / "old.csv")) == 5000
+    assert time.process_time() - began < 2.0
+    before = [t.to_json() for t in opt.history]
+    assert len(opt.add_all(tmp_path / "old.csv")) == 5000
+    assert [t.to_json() for t in opt.history] == before
+    opt.storage.close()
+
+
+def test_a_cell_that_may_be_two_options_is_refused_and_json_lines_tell_them_apart(tmp_path):
+    problem = boca.Problem(boca.Space(c=boca.Choice([None, "", "x"])))
+    opt, fresh = (boca.Optimizer(problem, budget=boca.targets(9), seed=0) for _ in range(2))
+    for k, option in enumerate([None, "", "x"]):
+        opt.add({"c": option}, None, float(k))
+    (tmp_path / "t.csv").write_text(trial_io.text(opt.history, "csv"))
+    (tmp_path / "t.jsonl").write_text(trial_io.text(opt.history, "jsonl"))
+    with pytest.raises(InvalidInput, match="JSON lines"):
+        fresh.add_all(tmp_path / "t.csv")
+    assert [t.x for t in fresh.add_all(tmp_path / "t.jsonl")] == [t.x for t in opt.history]
+
+
+def test_a_failure_that_quotes_a_whole_output_can_be_read_again(tmp_path):
+    problem = boca.Problem(boca.Space(a=boca.Float(0, 1)))
+    opt = boca.Optimizer(problem, budget=boca.targets(9), strategy=boca.RandomSearch(), seed=0)
+    opt.fail(opt.ask(), "x" * 200_000)
+    opt.tell(opt.ask(), 1.0)
+    (tmp_path / "t.csv").write_text(trial_io.text(opt.history, "csv"))
+    assert len(boca.Optimizer(problem, budget=boca.targets(9), seed=0).add_all(tmp_path / "t.csv")) == 1
+
+
+def test_brackets_without_end_are_a_mistake_in_a_line(tmp_path):
+    (tmp_path / "t.jsonl").write_text("[" * 100_000)
+    opt = boca.Optimizer(boca.Problem(boca.Space(a=boca.Float(0, 1))), budget=boca.targets(9), seed=0)
+    with pytest.raises(InvalidInput, match=r"line 1 of t\.jsonl"):
+        opt.add_all(tmp_path / "t.jsonl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import pickle
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 
 from boca import BocaError
 from boca.domain.errors import InvalidInput
+from boca.execution.executors.worker import described, evaluate
 from boca.studyfile.command import Command, CommandFailed
 
 PYTHON = f"{shlex.quote(sys.executable)} -I -S"
@@ -199,13 +201,45 @@ def test_silence_is_an_error():
 def test_the_exit_status_and_the_end_of_the_errors_are_told():
     code = "import sys; print(1); sys.stderr.write('x' * 100_000 + 'out of memory'); sys.exit(3)"
     with pytest.raises(
-        CommandFailed, match=r"exit status 3; the end of its standard error:\nx+out of memory$"
+        CommandFailed, match=r"^exit status 3: \.\.\.x+out of memory\n.*standard error:\nx+out of memory$"
     ) as caught:
         python(code)({})
     assert isinstance(caught.value, BocaError)
     assert len(str(caught.value)) < 3000
-    with pytest.raises(CommandFailed, match="exit status 4 and wrote nothing to standard error"):
+    with pytest.raises(CommandFailed, match=r"^exit status 4, with nothing on standard error$"):
         shell("echo 1; exit 4")({})
+
+
+def test_the_last_line_of_the_errors_comes_first_and_the_rest_after_it():
+    with pytest.raises(CommandFailed) as caught:
+        shell("echo 'solver diverged at a=0.81' >&2; exit 3")({})
+    assert str(caught.value) == "exit status 3: solver diverged at a=0.81"
+    with pytest.raises(CommandFailed) as caught:
+        shell("echo first >&2; echo last >&2; echo >&2; exit 3")({})
+    assert str(caught.value) == "exit status 3: last\nThe end of its standard error:\nfirst\nlast"
+    assert described(caught.value) == str(caught.value)
+
+
+@pytest.mark.parametrize("made", ["mkfifo $BOCA_RESULT", "mkdir $BOCA_RESULT", "ln -s /dev/zero $BOCA_RESULT"])
+def test_a_result_that_is_no_file_is_refused_at_once(made):
+    with pytest.raises(CommandFailed, match="no file"):
+        shell(f"{made}; echo 1")({})
+
+
+@pytest.mark.parametrize("line", ["1_000", "\u0661", "0x10", "1,5"])
+def test_a_value_is_written_in_plain_digits(line):
+    with pytest.raises(CommandFailed, match="last line"):
+        python(f"print({line!r})")({})
+
+
+def test_a_machine_without_processes_is_not_the_fault_of_the_point(monkeypatch):
+    def no_process(*arguments, **options):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("subprocess.Popen", no_process)
+    report = evaluate(shell("echo 1"), ({},))
+    assert report.lacking
+    assert "temporarily unavailable" in report.error
 
 
 @pytest.mark.parametrize(("name", "number"), [("KILL", 9), ("TERM", 15)])

@@ -33,7 +33,8 @@ _EXPECTED_SCATTER = 0.3  # deviation of log seconds before results say: about a 
 _EXPECTED_SCATTER_WEIGHT = 4.0  # results that this expectation counts as
 _SCATTER_ROUNDS = 3  # of fitting weights and scatter in turn, after which both have settled
 _NINE_IN_TEN = 1.2816  # deviations above the median of the 90 % quantile of a normal
-_CLOCK_RESOLUTION = 1e-6  # seconds; a shorter time is taken for this one, so that its logarithm means something
+CLOCK_RESOLUTION = 1e-6
+"""Seconds; a shorter evaluation is charged as this one, and learned as this one, or a budget would never end."""
 
 
 class Costs(Protocol):
@@ -142,7 +143,7 @@ class Learned:
     @cached_property
     def _posterior(self) -> tuple[FloatArray, FloatArray, float]:
         F = self._features([t.z for t in self.trials])
-        y = np.log(np.maximum(self.amounts, _CLOCK_RESOLUTION))
+        y = np.log(np.maximum(self.amounts, CLOCK_RESOLUTION))
         prior_mean, prior_deviation = self._prior(F.shape[1])
         scatter2 = _EXPECTED_SCATTER**2
         expected = _EXPECTED_SCATTER_WEIGHT * _EXPECTED_SCATTER**2

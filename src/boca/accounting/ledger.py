@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from boca.accounting import cost as cost_models
 from boca.domain.budget import Budget, Limit
+from boca.domain.failures import causes, in_words
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
 from boca.domain.words import readable
@@ -199,9 +200,10 @@ class Ledger:
                 "Cheaper fidelities are switched off: results at the target are predicted better without them "
                 f"(by {guard:.2g} nats)."
             )
-        failed = [t for t in self.history if t.state == "failed"]
+        failed = causes(self.history)
         if failed:
-            found.append(f"{len(failed)} of {len(self.history)} trials failed, the last with: {failed[-1].reason}")
+            count = sum(len(cause.trials) for cause in failed)
+            found.append(f"{count} of {len(self.history)} trials failed, {in_words(failed)}")
         if queued == 1:
             found.append("1 queued point has not been run: it costs more than the remaining budget.")
         elif queued:

@@ -7,6 +7,9 @@ found, 2 for a mistake of the user or a storage that fails, 130 if the run was i
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -19,6 +22,7 @@ from boca.cli import look, manage
 from boca.cli.run import run
 from boca.cli.show import show
 from boca.domain.errors import BocaError, ObjectiveFailed
+from boca.domain.words import printable
 from boca.execution.executors.remote import RemoteTraceback
 from boca.problems import data
 
@@ -29,16 +33,38 @@ _data = typer.Typer(no_args_is_help=True, help="Download the measured data of th
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its status."""
+    _make_streams_usable()
     try:
-        app(args=arguments, prog_name="boca")
+        try:
+            app(args=arguments, prog_name="boca")
+        finally:
+            sys.stdout.flush()  # a full disk is an error here, and not after everything
+    except BrokenPipeError:  # the reader, such as `head`, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
     except ObjectiveFailed as error:
         if isinstance(error.__cause__, RemoteTraceback):
-            print(error.__cause__.traceback, file=sys.stderr)
-        print(f"error: {error}", file=sys.stderr)
+            print(printable(error.__cause__.traceback), file=sys.stderr)
+        _print_error(error)
         raise SystemExit(1) from None
-    except BocaError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (BocaError, OSError, UnicodeError, MemoryError) as error:
+        _print_error(error)
         raise SystemExit(2) from None
+
+
+def _print_error(error: BaseException) -> None:
+    with contextlib.suppress(OSError):  # nobody listens
+        print(f"error: {printable(str(error) or repr(error))}", file=sys.stderr)
+
+
+def _make_streams_usable() -> None:
+    """Give the command streams that take any character, also where it was started without them."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell, or a service without a terminal
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _print_version(wanted: bool) -> None:
@@ -67,7 +93,17 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', 
     print(data.fetch(name))
 
 
-for _command in (run, show, look.best, look.export, look.dashboard, look.report, manage.retry, manage.delete):
+for _command in (
+    run,
+    show,
+    look.best,
+    look.export,
+    look.backup,
+    look.dashboard,
+    look.report,
+    manage.retry,
+    manage.delete,
+):
     app.command()(_command)
 app.add_typer(bench, name="bench")
 app.add_typer(_data, name="data")

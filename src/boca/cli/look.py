@@ -1,4 +1,4 @@
-"""Subcommands that read a study and never change it, besides `show`: `best`, `export`, `dashboard`, `report`."""
+"""Subcommands besides `show` that read a study and never change it: `best`, `export`, `backup`, `dashboard`, `report`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
 from boca.domain.words import point
 from boca.study import trial_io
+from boca.study.storage.backup import back_up
 from boca.study.storage.reader import Reader, StoredStudy, refuse_to_replace
 
 
@@ -51,14 +52,19 @@ def export(
     """Write the trials of a study as CSV or JSON lines."""
     if out is not None:
         refuse_to_replace(out, "--out")
-    text = trial_io.text(read(url, name).history, format)  # type: ignore[arg-type]
+    content = trial_io.text(read(url, name).history, format)  # type: ignore[arg-type]
     if out is None:
-        sys.stdout.write(text)
+        sys.stdout.write(content)
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        out.write_text(content, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"--out must be a file that can be written; {out}: {error.strerror}.") from error
+
+
+def backup(url: Url, file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to create.")]) -> None:
+    """Copy all studies of a storage to a SQLite file, as they are at this moment; safe while drivers run."""
+    print(back_up(url, file))
 
 
 def dashboard(

@@ -40,8 +40,7 @@ def retry(
         now = study.read()
         chosen = _to_retry(now.history, numbers)
         failed, running = _untried(now, chosen), [trial for trial in chosen if trial.state == "running"]
-        for trial in failed:
-            study.enqueue(trial.x, trial.z)
+        failed = failed[: study.enqueue_chosen(lambda now: [(t.x, t.z) for t in _untried(now, chosen)])]
         held = [trial for trial in running if not study.hand_back(trial)]
     count = len(failed) + len(running) - len(held)
     for trial in held:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from boca.accounting.ledger import Ledger
-from boca.domain.errors import BocaError
+from boca.domain.errors import BocaError, Terminated
 from boca.domain.words import advice, point, readable
 from boca.execution import run as execution
 from boca.execution.callbacks import Log, Progress
@@ -41,12 +41,19 @@ def run(
 ) -> None:
     """Run the study of a file until its budget is spent; resume it after any interruption."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    status = 0
     try:
         result = _result(load(file), workers, storage, allow_change=allow_change)
+    except Terminated as stopped:
+        if not isinstance(stopped.result, Result):
+            raise
+        result, status = stopped.result, int(str(stopped.code))
     except BocaError as error:
         error.args = tuple(_in_options(str(argument)) for argument in error.args)
         raise
     _print_result(result)
+    if status:
+        raise typer.Exit(status)
     if result.interrupted:
         raise typer.Exit(130)
     if result.x is None:
@@ -69,6 +76,7 @@ def _result(study: StudyFile, workers: int | None, storage: str | None, *, allow
             executor=workers or study.workers,
             timeout=study.timeout,
             max_retries=study.max_retries,
+            grace=study.grace,
             callbacks=Progress() if sys.stderr.isatty() else Log(),
         ),
     )

@@ -16,9 +16,10 @@ from boca.cli.arguments import Json, Url
 from boca.cli.look import everything, read
 from boca.cli.table import Column
 from boca.domain.errors import InvalidInput, StorageFailed
+from boca.domain.failures import causes
 from boca.domain.problem import Problem
 from boca.domain.trial import State, Trial, sign
-from boca.domain.words import option, point, readable, text
+from boca.domain.words import option, point, printable, readable, text
 from boca.study import spec
 from boca.study.storage.reader import Damaged, Reader, StoredStudy
 
@@ -201,18 +202,15 @@ def _column(part: str, name: str, trials: Sequence[Trial]) -> Column:
 
 
 def _failures(trials: Sequence[Trial], width: int) -> list[str]:
-    """Return why trials failed, grouped by reason, the most frequent first."""
-    numbers: dict[str, list[int]] = {}
-    for trial in trials:
-        if trial.state == "failed":
-            numbers.setdefault(text(trial.reason, 10 * width), []).append(trial.number)
-    ranked = sorted(numbers.items(), key=lambda item: -len(item[1]))
+    """Return why trials failed, grouped by cause, the most frequent first."""
+    found = causes(trials)
     lines = []
-    for reason, failed in ranked[:_MOST_REASONS]:
-        which = f"Trial {failed[0]}" if len(failed) == 1 else f"{len(failed)} trials, the last {failed[-1]},"
-        lines += table.wrapped(f"{which} failed: {reason}", width)
-    if len(ranked) > _MOST_REASONS:
-        lines.append(f"{len(ranked) - _MOST_REASONS} more reasons for failures")
+    for cause in found[:_MOST_REASONS]:
+        count, last = len(cause.trials), cause.last.number
+        which = f"Trial {last}" if count == 1 else f"{count} trials, the last {last},"
+        lines += table.wrapped(f"{which} failed: {text(cause.reason, 10 * width)}", width)
+    if len(found) > _MOST_REASONS:
+        lines.append(f"{len(found) - _MOST_REASONS} more reasons for failures")
     return lines
 
 
@@ -251,7 +249,7 @@ def _in_words(trial: Trial, width: int) -> list[str]:
         ("value", text(trial.value)),
         ("cost", readable(trial.cost)),
         ("seconds", "" if trial.seconds is None else readable(trial.seconds)),
-        ("failed with", trial.reason or ""),
+        ("failed with", printable(trial.reason or "")),
         ("why", trial.why.get("reason", "")),
         ("in numbers", ", ".join(numbers)),
     ]
@@ -261,5 +259,5 @@ def _in_words(trial: Trial, width: int) -> list[str]:
             first, *rest = table.wrapped(words, width - 14)
             lines += [f"  {head:<12}{first}", *(f"{'':14}{line}" for line in rest)]
     if trial.output:
-        lines += ["  output", *(f"    {line}" for line in trial.output.splitlines())]
+        lines += ["  output", *(f"    {printable(line)}" for line in trial.output.splitlines())]
     return lines

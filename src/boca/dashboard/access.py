@@ -12,6 +12,7 @@ import hmac
 import ipaddress
 import socket
 from collections.abc import Collection
+from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
@@ -130,7 +131,7 @@ class Guard:
     def _is_ours(self, name: str) -> bool:
         if self._names is not None:
             return name in self._names
-        if name in _LOOPBACK or name in (socket.gethostname().lower(), socket.getfqdn().lower()):
+        if name in _LOOPBACK or name in _names_here():
             return True
         try:
             ipaddress.ip_address(name)  # unlike a name, a number cannot be made to resolve to another address
@@ -156,6 +157,12 @@ class Guard:
         """Return the content of the cookie: it proves that the token is known, and does not show it."""
         assert self._token is not None
         return hmac.new(self._token, b"boca dashboard", hashlib.sha256).hexdigest()
+
+
+@cache
+def _names_here() -> frozenset[str]:
+    """Return the names of this machine, which a slow name server should be asked for once."""
+    return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
 
 def _name(host: str) -> str:

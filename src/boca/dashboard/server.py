@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -69,8 +70,14 @@ def serve(
 def _configured(page: Starlette) -> uvicorn.Config:
     import uvicorn
 
+    from boca.dashboard.connections import BACKLOG, Limited, Seldom
+
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(Seldom())
     return uvicorn.Config(
         page,
+        http=Limited,
+        backlog=BACKLOG,
         log_level="warning",
         access_log=False,  # it would show the token
         server_header=False,

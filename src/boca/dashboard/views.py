@@ -13,6 +13,7 @@ from typing import Any
 from boca.dashboard import spending
 from boca.dashboard.advice import Advice
 from boca.dashboard.watch import Broken, WatchedStudy, World
+from boca.domain.failures import Cause, causes
 from boca.domain.space import Parameter, Point
 from boca.domain.trial import Trial
 
@@ -65,6 +66,7 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "best": None if best is None else {"number": best.number, "value": best.value, "x": _values(best.x)},
         "advice": _advised(shown, advice),
         "running": [_running(shown, trial) for trial in shown.history.running[:_MAX_RUNNING]],
+        "causes": [_cause(cause) for cause in causes(shown.history)[:_MAX_FAILURES]],
         "failures": [_row(t) for t in shown.history.finished if t.state == "failed"][: -_MAX_FAILURES - 1 : -1],
         "latest": [_row(trial) for trial in reversed(shown.history[-_MAX_LATEST:])],
         "trials": _columns(shown, since),
@@ -145,6 +147,10 @@ def _row(trial: Trial) -> dict[str, Any]:
         "x": _values(trial.x),
         "z": _values(trial.z),
     }
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    return {"count": len(cause.trials), "last": cause.last.number, "message": _cut(cause.reason)}
 
 
 def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:

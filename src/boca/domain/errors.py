@@ -44,6 +44,18 @@ class ObjectiveFailed(RunStopped):
     """A run in which every trial failed or, with on_error="raise", one did."""
 
 
+class Terminated(SystemExit):
+    """A run that SIGTERM or SIGHUP ended; `result` holds everything found until then.
+
+    Unless it is caught, the process ends with the status that a shell gives to the signal: 143 for SIGTERM.
+    """
+
+    def __init__(self, signal: int, result: object = None) -> None:
+        super().__init__(128 + signal)
+        self.signal = signal
+        self.result = result
+
+
 class Doubtful(UserWarning):
     """Input that is allowed, and that many users do not mean."""
 

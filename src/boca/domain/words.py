@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 MAX_TEXT = 80  # characters of a value in a table or a sentence
 _MAX_PLACES = 8  # after the point, before a mean has an exponent
 _MAX_PLAIN = 1e9  # before a mean has an exponent
@@ -20,8 +22,13 @@ def text(value: object, longest: int = MAX_TEXT) -> str:
     """
     if value is None:
         return ""
-    words = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    words = f"{value:.6g}" if isinstance(value, float) else printable(" ".join(str(value).split()))
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
+
+
+def printable(words: str) -> str:
+    """Return words without characters that a terminal obeys or cannot show: an escape becomes a visible \\x1b."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], words)
 
 
 def option(value: object, longest: int = MAX_TEXT) -> str:

@@ -14,7 +14,7 @@ import time
 
 from boca.accounting.ledger import Ledger
 from boca.domain.trial import Trial
-from boca.domain.words import point
+from boca.domain.words import point, printable
 from boca.study.optimizer import Optimizer
 
 _BAR_WIDTH = 20  # characters; leaves room for the words beside it in a terminal of 80 columns
@@ -71,7 +71,7 @@ class Log:
     def __call__(self, optimizer: Optimizer, trial: Trial) -> None:
         where = ", ".join(words for words in (point(trial.x), point(trial.z)) if words)
         if trial.state == "failed":
-            self._log.warning("trial %d failed at %s: %s", trial.number, where, trial.reason)
+            self._log.warning("trial %d failed at %s: %s", trial.number, where, printable(trial.reason or ""))
         else:
             spent = Ledger(optimizer.problem, optimizer.history, optimizer.limit).spent_in_words
             self._log.info("trial %d: %.6g at %s; spent %s", trial.number, trial.value, where, spent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -10,9 +11,10 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import Problem
+from boca.domain.space import finite_number
 from boca.domain.trial import History, Trial
 from boca.execution.driver import Timeout
-from boca.execution.executors import refuse_wrong_timeout
+from boca.execution.executors import checked_workers, refuse_wrong_timeout
 from boca.execution.stopping import StoppingRule
 from boca.strategies import Strategy
 from boca.study.optimizer import Optimizer
@@ -53,6 +55,8 @@ class RunOptions:
     executor: object = None
     timeout: Timeout | None = None
     max_retries: int = 2
+    grace: float = 0.0
+    workers: int | None = None
     on_error: OnError = "fail"
     stop: Callable[[History], bool] | StoppingRule | None = None
     callbacks: Callback | Sequence[Callback] = ()
@@ -69,9 +73,21 @@ class RunOptions:
                 f"stop must be a function of the history, a rule of boca.stopping, or None; got {self.stop!r}. "
                 "Try stop=boca.stopping.NotWorthIt(price=...)."
             )
-        refuse_wrong_timeout(self.timeout, self.executor)
+        grace = finite_number(self.grace, "grace")
+        if grace < 0:
+            raise InvalidInput(f"grace must be a number of seconds, 0 or more; got {self.grace!r}.")
+        object.__setattr__(self, "grace", grace)
+        if self.workers is not None:
+            object.__setattr__(self, "workers", checked_workers(self.workers, self.executor))
+        refuse_wrong_timeout(self.timeout, self.workers if self.executor is None else self.executor)
         object.__setattr__(self, "max_retries", int(retries))
         object.__setattr__(self, "callbacks", _callback_list(self.callbacks))
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether trials run in other processes than this one."""
+        is_here = self.executor is None and self.workers is None
+        return not is_here and not isinstance(self.executor, ThreadPoolExecutor)
 
     @property
     def callback_list(self) -> Sequence[Callback]:

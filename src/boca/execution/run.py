@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 from boca.domain.budget import Limit
-from boca.domain.errors import InvalidInput, RunStopped
+from boca.domain.errors import BocaError, InvalidInput, RunStopped, Terminated
 from boca.domain.other_tools import names_ours
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Space
@@ -46,6 +47,8 @@ def maximize(
     executor: object = None,
     timeout: Timeout | None = None,
     max_retries: int = 2,
+    grace: float = 0.0,
+    workers: int | None = None,
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | None = None,
@@ -77,6 +80,9 @@ def maximize(
             `concurrent.futures`, a Dask client, or the module `ray`.
         timeout: Seconds after which an evaluation has failed, or a function from its expected cost to seconds.
         max_retries: How often an evaluation is tried again after its process died.
+        grace: Seconds for running trials to finish after SIGTERM or SIGHUP; then they are left to the next run, without
+            a retry, and the process exits with status 143.
+        workers: How many trials run at once in the executor; by default as many as it has workers.
         on_error: Whether a failed trial lets the run continue ("fail"), or ends it with `ObjectiveFailed` ("raise").
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them; see
             `boca.callbacks`.
@@ -92,6 +98,8 @@ def maximize(
         executor=executor,
         timeout=timeout,
         max_retries=max_retries,
+        grace=grace,
+        workers=workers,
         on_error=on_error,
         stop=stop,
         callbacks=callbacks,
@@ -120,6 +128,8 @@ def minimize(
     executor: object = None,
     timeout: Timeout | None = None,
     max_retries: int = 2,
+    grace: float = 0.0,
+    workers: int | None = None,
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | None = None,
@@ -146,6 +156,9 @@ def minimize(
         executor: Where trials are evaluated.
         timeout: Seconds after which an evaluation has failed, or a function from its expected cost to seconds.
         max_retries: How often an evaluation is tried again after its process died.
+        grace: Seconds for running trials to finish after SIGTERM or SIGHUP; then they are left to the next run, without
+            a retry, and the process exits with status 143.
+        workers: How many trials run at once in the executor; by default as many as it has workers.
         on_error: Whether a failed trial lets the run continue ("fail"), or ends it ("raise").
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them.
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
@@ -160,6 +173,8 @@ def minimize(
         executor=executor,
         timeout=timeout,
         max_retries=max_retries,
+        grace=grace,
+        workers=workers,
         on_error=on_error,
         stop=stop,
         callbacks=callbacks,
@@ -177,7 +192,7 @@ def drive(
         raise InvalidInput(f"objective must be a function of x and z; got {objective!r}.")
     if study.budget is None and options.stop is None:
         raise InvalidInput("A run needs an end; got neither budget nor stop. Give budget=boca.targets(30), or stop=.")
-    workers = engine(options.executor, objective, takes_fidelity=bool(problem.fidelity))
+    workers = engine(options.executor, objective, takes_fidelity=bool(problem.fidelity), workers=options.workers)
     try:
         optimizer = study.open(problem)
     except BaseException:
@@ -189,7 +204,13 @@ def drive(
     with closing(optimizer.storage):
         try:
             driver = Driver(
-                optimizer, workers, after=watchdog, timeout=options.timeout, max_retries=options.max_retries
+                optimizer,
+                workers,
+                after=watchdog,
+                timeout=options.timeout,
+                max_retries=options.max_retries,
+                grace=options.grace,
+                has_workers=options.has_workers,
             )
             found = _run_to_the_end(optimizer, driver, watchdog)
         except BaseException as error:
@@ -212,11 +233,16 @@ def _run_to_the_end(optimizer: Optimizer, driver: Driver, watchdog: Watchdog) ->
         # results that were paid for are worth more than a traceback
         warning = "The run was interrupted: the trials that were running have no result."
         return result_of(optimizer, warning, interrupted=True)
+    except Terminated as stopped:
+        warning = f"{signal.Signals(stopped.signal).name} ended the run: the next one takes up the unfinished trials."
+        stopped.result = result_of(optimizer, warning, interrupted=True)
+        raise
     except RunStopped:
         raise
     except Exception as unexpected:
+        what = str(unexpected) if isinstance(unexpected, BocaError) else f"{unexpected!r}."
         message = (
-            f"The run stopped after {_trials(len(optimizer.history))} with {unexpected!r}. "
+            f"The run stopped after {_trials(len(optimizer.history))}. {what} "
             "The .result of this error has everything found so far."
         )
         raise RunStopped(message, result_of(optimizer)) from unexpected

@@ -28,6 +28,7 @@ LISTED_UP_TO = 1024  # points: no more than the candidates, so every point of su
 DIRECT_EVALUATIONS = 6000  # of one run of DIRECT
 DIRECT_COMBINATIONS = 64  # of choices, each of which takes a run of its own
 _MOST_ROUNDINGS = 64  # of one point to the lattice: in many dimensions there are 2^d
+_BLOCK = 2**24  # numbers in a table of features: 128 MB, above that of choices among 4,000 options
 _LATTICE_STEPS = 32  # a guard against long walks
 _SWITCHED_SHARE = 0.2  # of the choices of a perturbed point: most keep the options of the anchor
 
@@ -163,6 +164,18 @@ def _perturbed(space: Space, anchors: FloatArray, rng: np.random.Generator) -> F
     return space.snap(moved)
 
 
+def _values(objective: Objective, space: Space, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
+    """Return the values of many rows, in blocks if a table with a column for each option would be large.
+
+    All neighbors of a choice among k options are k rows, so the table would grow with the square of k.
+    """
+    width = sum(len(parameter.options) or 1 for parameter in space.values())
+    rows = max(1, _BLOCK // width)
+    if len(U) <= rows:
+        return objective.value(U)
+    return np.concatenate([objective.value(U[k : k + rows]) for k in range(0, len(U), rows)])
+
+
 def _refined(objective: Objective, starts: FloatArray, frozen: BoolArray) -> FloatArray:  # (k, d) -> (k, d)
     """Search locally from all starts at once, in the coordinates that are not frozen."""
     return starts if frozen.all() else ascend(objective.value_and_gradient, starts, frozen)
@@ -194,7 +207,7 @@ def _local_search(
         neighbors = np.tile(best, (len(steps) + 1, 1))
         for row, (j, side) in enumerate(steps, start=1):
             neighbors[row, j] = side
-        top = int(np.argmax(objective.value(neighbors))) if steps else 0
+        top = int(np.argmax(_values(objective, space, neighbors))) if steps else 0
         if top == 0:
             break
         best = neighbors[top]

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, overload
+from typing import Any, NoReturn, TypeAlias, overload
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from boca.study.recommendation import Recommendation, recommend
 from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
-from boca.study.trial_io import results
+from boca.study.trial_io import ImportedResult, results
 
 Check: TypeAlias = Callable[[Trial], object]
 """Called with a trial that is about to be handed out; if it raises, the trial is not."""
@@ -97,6 +97,12 @@ class Optimizer:
         )
         self.seed, self._first, self.strategy = opened.seed, opened.first, opened.strategy
         return opened.storage
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput(
+            "An Optimizer cannot be copied or sent to another process: it is connected to its storage. Give the "
+            "other process the URL of the storage, and open the study there."
+        )
 
     # What can be read ---------------------------------------------------------------------------------------------
 
@@ -260,28 +266,36 @@ class Optimizer:
         """
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
-        result = finite_number(value, "value")
-        paid = None if cost is None else positive_number(cost, "cost")
-        variance = None if noise is None else non_negative_number(noise, "noise")
-        history = self._history
-        draft = Trial(
-            number=len(history),
-            x=point,
-            planned=fidelity,
-            cost=cost_models.costs(self.problem, history).of(fidelity) if paid is None else paid,
-            reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
-            seconds=None if self.problem.has_declared_cost else paid,
-        ).completed(result, noise=variance)
-        return self.storage.add(draft).copied()
+        given = ImportedResult(point, fidelity, value, cost, noise)
+        return self.storage.add(self._imported(given, cost_models.costs(self.problem, self._history))).copied()
 
     def add_all(self, source: object) -> list[Trial]:
         """Import many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
 
         Each has its fidelity and, if it is known, its cost: in units of the declared cost; if the cost is learned, the
         `seconds` of the source, or its `cost` if it has no seconds.  One mistake in a source imports nothing of it.
+
+        Results that were imported before, with the same point and value, are left out: a second import of one source
+        changes nothing.  Return a trial for each result, new or not.
         """
         known = results(source, self.problem)
-        return [self.add(k.x, k.z, k.value, k.cost, noise=k.noise) for k in known]
+        costs = cost_models.costs(self.problem, self._history)
+        return [trial.copied() for trial in self.storage.add_many([self._imported(k, costs) for k in known])]
+
+    def _imported(self, given: ImportedResult, costs: cost_models.Costs) -> Trial:
+        """Return an imported result as a trial that is to be stored."""
+        fidelity = self.problem.fidelity.validate(given.z, "z")
+        paid = None if given.cost is None else positive_number(given.cost, "cost")
+        variance = None if given.noise is None else non_negative_number(given.noise, "noise")
+        draft = Trial(
+            number=0,
+            x=self.problem.space.validate(given.x, "x"),
+            planned=fidelity,
+            cost=costs.of(fidelity) if paid is None else paid,
+            reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
+            seconds=None if self.problem.has_declared_cost else paid,
+        )
+        return draft.completed(finite_number(given.value, "value"), noise=variance)
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
         """Queue a point, to be handed out before the strategy's own; `z=None` is the target."""
@@ -405,7 +419,7 @@ class Optimizer:
             took = self.storage.seconds_out(trial.number)
         if paid is None:
             measured = not self.problem.has_declared_cost and took is not None
-            paid = max(took or 0.0, 1e-9) if measured else trial.cost
+            paid = max(took or 0.0, cost_models.CLOCK_RESOLUTION) if measured else trial.cost
         return replace(trial, cost=paid, seconds=took)
 
 

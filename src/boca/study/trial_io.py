@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from boca.accounting.cost import CLOCK_RESOLUTION
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import Problem
 from boca.domain.space import Parameter, Point, Space
@@ -24,7 +25,7 @@ from boca.domain.trial import History, State, Trial
 
 Format: TypeAlias = Literal["csv", "jsonl"]
 
-_SHORTEST_SECONDS = 1e-9  # stands in for a duration of zero, since a cost is positive
+_LONGEST_CELL = 2**27  # characters
 _COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason", "failure")
 
 
@@ -131,7 +132,8 @@ def _from_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         raise InvalidInput(f"Line {number} of {path.name} is not UTF-8, as a file of results must be.") from error
     if path.suffix == ".csv":
         reader = csv.DictReader(io.StringIO(content, newline=""))
-        for record in reader:
+        csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))  # a failure may quote a whole output
+        for record in _readable(reader, path.name):
             where = f"line {reader.line_num} of {path.name}"
             if None in record or None in record.values():  # a surplus cell has no name, and a missing one no text
                 more, columns = "more" if None in record else "fewer", len(reader.fieldnames or ())
@@ -146,11 +148,18 @@ def _from_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield f"line {number} of {path.name}", _flat(line, f"line {number} of {path.name}")
 
 
+def _readable(reader: csv.DictReader[str], name: str) -> Iterator[dict[str, Any]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise InvalidInput(f"line {reader.line_num} of {name} is not CSV: {error}.") from error
+
+
 def _flat(line: str, where: str) -> dict[str, Any]:
     try:
         record: dict[str, Any] = {**json.loads(line)}
         points = {f"{part}.{name}": value for part in ("x", "z") for name, value in record.pop(part, {}).items()}
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"{where} is not a JSON object with x, z and value: {error}.") from error
     return record | points
 
@@ -191,7 +200,7 @@ def _point(
         column = f"{part}.{name}" if f"{part}.{name}" in record or name in _COLUMNS else name
         if column not in record:
             continue
-        value = _value(parameter, record[column], is_text)
+        value = _value(parameter, record[column], is_text, where)
         if name not in default or _is_option(parameter, value) or not _is_empty(value):
             point[name] = value
     try:
@@ -205,10 +214,10 @@ def _is_option(parameter: Parameter, value: Any) -> bool:
     return value in parameter.options
 
 
-def _value(parameter: Parameter, given: Any, is_text: bool) -> Any:
+def _value(parameter: Parameter, given: Any, is_text: bool, where: str) -> Any:
     """Return what a cell of text means for a parameter; other values are what they are."""
     if not parameter.is_ordered:
-        return _meant(parameter.options, given) if is_text else given
+        return _meant(parameter.options, given, where) if is_text else given
     if not isinstance(given, str):
         return given
     for kind in (int, float) if parameter.kind == "int" else (float,):  # pandas writes 10.0 for an integer
@@ -219,8 +228,12 @@ def _value(parameter: Parameter, given: Any, is_text: bool) -> Any:
     return given
 
 
-def _meant(options: Sequence[Any], given: Any) -> Any:
+def _meant(options: Sequence[Any], given: Any, where: str) -> Any:
     """Return an option as it is; otherwise the option that a text stands for, such as True for "True"."""
+    if _is_empty(given) and None in options and "" in options:
+        raise InvalidInput(
+            f"{where}: an empty cell may be any of the options None and ''. Import JSON lines, which tell them apart."
+        )
     if given in options:
         return given
     cell = "" if _is_empty(given) else given  # None and an empty text are written alike
@@ -239,7 +252,7 @@ def _cost(problem: Problem, record: Mapping[str, Any], where: str) -> float | No
             raise InvalidInput(f"{where}: cost is {record['cost']!r}, and must be positive.")
         return cost
     seconds = _not_negative(record["seconds"], "seconds", where)
-    return None if seconds is None else max(seconds, _SHORTEST_SECONDS)
+    return None if seconds is None else max(seconds, CLOCK_RESOLUTION)
 
 
 def _not_negative(given: Any, name: str, where: str) -> float | None:

@@ -22,10 +22,11 @@ import re
 import selectors
 import shlex
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -34,19 +35,30 @@ import numpy as np
 
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.space import finite_number
+from boca.execution.executors.worker import is_lacking
 from boca.studyfile.importing import nearest
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
 _READ_SIZE = 2**16  # bytes per read: what a pipe usually holds
 _KEPT_OUTPUT = 2**16  # bytes of the output that are kept, its end: the value is in the last line
 _ERROR_LENGTH = 2000  # characters of standard error that a failure shows: it is stored with the trial
+_LAST_LINE_LENGTH = 300  # characters of the last one of these lines, which comes first: it says most
 _VALUE_LENGTH = 200  # characters of a wrong value that a failure shows
 _SUPERVISOR_SECONDS = 5.0  # for a supervisor to end its command, before it is killed itself
 
 
 class CommandFailed(BocaError, RuntimeError):
-    """A command that could not run, ended with an error, or gave no number."""
+    """A command that could not run, ended with an error, or gave no number; its first line says how."""
+
+    speaks_for_itself = True
+
+
+class CommandNotStarted(CommandFailed):
+    """A command for which the machine has no process, memory, file or disk left: the point is not at fault."""
+
+    machine_lacks = True
 
 
 @dataclass(frozen=True)
@@ -79,7 +91,7 @@ class Command:
         point = {"x": _plain(x), "z": _plain(z or {})}
         values = {name: _text(value) for part in point.values() for name, value in part.items()}
         arguments = [_PIECE.sub(lambda piece: _filled(piece, values), argument) for argument in self._template()]
-        with tempfile.TemporaryDirectory(prefix="boca-", ignore_cleanup_errors=True) as scratch:
+        with _scratch() as scratch:
             result = Path(scratch) / "result.json"
             environment = {
                 **os.environ,
@@ -89,7 +101,7 @@ class Command:
                 "BOCA_RESULT": str(result),
             }
             printed = _run(arguments, self.folder, environment, scratch)
-            return _written(result) if result.exists() else _last_number(printed)
+            return _written(result) if os.path.lexists(result) else _last_number(printed)
 
     def _template(self) -> list[str]:
         try:
@@ -126,6 +138,17 @@ def _text(value: object) -> str:
 
 
 # Running it -----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[str]:
+    """Yield a folder of this call, and remove it."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="boca-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise CommandNotStarted(f"The command needs a temporary folder: {error}.") from error
+    with folder as path:
+        yield path
 
 
 class _Stream:
@@ -175,7 +198,10 @@ def _start(
 
     Without a terminal, the command gets no Ctrl-C that is meant for the driver, and cannot wait for input.
     """
-    report, theirs = os.pipe()
+    try:
+        report, theirs = os.pipe()
+    except OSError as error:
+        raise CommandNotStarted(f"The command cannot be started: {error}.") from error
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_SUPERVISOR), str(os.getpid()), str(theirs), scratch, *arguments],
@@ -190,6 +216,8 @@ def _start(
         )
     except BaseException as error:
         os.close(report)
+        if is_lacking(error):
+            raise CommandNotStarted(f"The command cannot be started: {error}.") from error
         if isinstance(error, OSError | ValueError):  # a missing folder, a line that is too long, a NUL in an argument
             raise CommandFailed(f"The command cannot be started: {error}.") from error
         raise
@@ -246,11 +274,14 @@ def _failure(outcome: str, program: str, errors: str) -> str:
     if not re.fullmatch(r"-?\d+", outcome):
         return f"The command cannot run: {program!r}: {outcome}."
     code = int(outcome)
-    how = f"ended with exit status {code}" if code > 0 else f"was killed by {_signal(-code)}"
+    how = f"exit status {code}" if code > 0 else f"killed by {_signal(-code)}"
     end = errors.strip()
     if not end:
-        return f"The command {how} and wrote nothing to standard error."
-    return f"The command {how}; the end of its standard error:\n{end[-_ERROR_LENGTH:]}"
+        return f"{how}, with nothing on standard error"
+    last = end.splitlines()[-1].strip()
+    shown = last if len(last) <= _LAST_LINE_LENGTH else f"...{last[-_LAST_LINE_LENGTH:]}"
+    rest = "" if end == last == shown else f"\nThe end of its standard error:\n{end[-_ERROR_LENGTH:]}"
+    return f"{how}: {shown}{rest}"
 
 
 def _signal(number: int) -> str:
@@ -265,8 +296,14 @@ def _signal(number: int) -> str:
 
 def _written(result: Path) -> float:
     """Return the value in the file that the command wrote; other keys in it are ignored."""
-    with result.open("rb") as file:
-        text = file.read(_KEPT_OUTPUT).decode(errors="replace")
+    try:
+        descriptor = os.open(result, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would be waited for
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise IsADirectoryError
+            text = file.read(_KEPT_OUTPUT).decode(errors="replace")
+    except OSError as error:
+        raise CommandFailed("The command made $BOCA_RESULT something that is no file. It must be a file.") from error
     try:
         content = json.loads(text)
         return finite_number(content["value"] if isinstance(content, dict) else content, "value")
@@ -282,6 +319,8 @@ def _last_number(printed: str) -> float:
     if not lines:
         raise CommandFailed("The command printed nothing. Its last line must be a finite number.")
     try:
+        if not _NUMBER.fullmatch(lines[-1].strip()):  # Python takes 1_000 and digits of other scripts too
+            raise ValueError(lines[-1])
         return finite_number(float(lines[-1]), "value")
     except ValueError as error:
         raise CommandFailed(

@@ -30,7 +30,16 @@ from boca.domain import shorthand
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import CostFunction, Problem
-from boca.domain.space import Parameter, Point, Space, finite_number, parameter_from_json, positive_number, whole_number
+from boca.domain.space import (
+    Parameter,
+    Point,
+    Space,
+    finite_number,
+    non_negative_number,
+    parameter_from_json,
+    positive_number,
+    whole_number,
+)
 from boca.strategies import Strategy
 from boca.strategies.base import check
 from boca.strategies.registry import STRATEGIES
@@ -65,6 +74,8 @@ class StudyFile:
     """Seconds after which an evaluation has failed; None for no limit."""
     max_retries: int
     """How often an evaluation is tried again after its process died; 2 by default."""
+    grace: float
+    """Seconds for running trials to finish after SIGTERM; 0 by default."""
     folder: Path
     """The folder of the file."""
 
@@ -83,6 +94,7 @@ _KEYS = (
     "workers",
     "timeout",
     "max_retries",
+    "grace",
     "storage",
     "space",
     "fidelity",
@@ -140,6 +152,7 @@ def _study(document: Table, file: Path) -> StudyFile:
     workers = _whole(document.get("workers", 1), "workers", least=1)
     max_retries = _whole(document.get("max_retries", 2), "max_retries", least=0)
     timeout = None if "timeout" not in document else positive_number(document["timeout"], "timeout")
+    grace = non_negative_number(document.get("grace", 0.0), "grace")
     storage = _storage(document.get("storage"), folder, name)
     cost = _cost(document.get("cost"), fidelity, folder)
     problem = Problem(
@@ -154,7 +167,7 @@ def _study(document: Table, file: Path) -> StudyFile:
     strategy = _strategy(document.get("strategy"), problem, folder)
     objective = _objective(document, problem, folder)
     return StudyFile(
-        name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, file.parent
+        name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, grace, file.parent
     )
 
 

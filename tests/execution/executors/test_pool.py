@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
+import boca
 from boca.domain.errors import BocaError, InvalidInput
 from boca.execution.executors import Engine, engine
+from boca.execution.executors.pool import Pool
+from boca.execution.options import RunOptions
 from execution.executors.engine_contract import Make, RemoteContract, run, wait_until
 
 X = dict[str, Any]
@@ -173,3 +176,51 @@ def test_loky() -> None:
             made.submit({"die": False}, {}, timeout=None)
     finally:
         pool.shutdown(wait=True, kill_workers=True)
+
+
+class Cluster(Executor):
+    """An executor that does not say how many workers it has."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(8)
+        self.running = self.most = 0
+        self._lock = threading.Lock()
+
+    def submit(self, call, /, *arguments, **named):
+        def counted():
+            with self._lock:
+                self.running += 1
+                self.most = max(self.most, self.running)
+            time.sleep(0.2)
+            try:
+                return call(*arguments, **named)
+            finally:
+                with self._lock:
+                    self.running -= 1
+
+        return self._threads.submit(counted)
+
+
+@pytest.mark.parametrize("workers", [1, 6])
+def test_an_executor_runs_as_many_trials_at_once_as_its_user_says(workers: int) -> None:
+    cluster = Cluster()
+    result = boca.minimize(
+        lambda x: x["a"],
+        boca.Space(a=boca.Float(0, 1)),
+        budget=boca.targets(12),
+        strategy=boca.RandomSearch(),
+        seed=0,
+        executor=cluster,
+        workers=workers,
+    )
+    assert len(result.history.complete) == 12
+    assert cluster.most == workers
+
+
+def test_without_a_number_it_is_said_what_is_assumed(caplog: pytest.LogCaptureFixture) -> None:
+    Pool(Cluster(), len)
+    assert "workers=n" in caplog.text
+    with pytest.raises(InvalidInput, match="one of the two"):
+        RunOptions(executor=2, workers=3)
+    with pytest.raises(InvalidInput, match="at least 1"):
+        RunOptions(workers=0)

@@ -10,6 +10,7 @@ import json
 import math
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -621,3 +622,50 @@ def test_everything_that_is_stored_can_be_written_as_json(place):
     study.finish(complete(claim(study)))
     (trial,) = place.study().read().history
     assert Trial.from_json(json.loads(json.dumps(trial.to_json(), allow_nan=False))) == trial
+
+
+# Imports and retries, whole and once ----------------------------------------------------------------------------------
+
+
+def imported(a, value):
+    return draft(a, why={"phase": "added", "reason": "Imported."}).completed(value)
+
+
+def test_an_import_is_stored_whole_and_once(place):
+    study = place.study()
+    claim(study, 0.1)
+    rows = [imported(0.1, 1.0), imported(0.2, 2.0), imported(0.2, 2.0), imported(0.2, 3.0)]
+    stored = study.add_many(rows)
+    assert [(t.number, t.value) for t in stored] == [(1, 1.0), (2, 2.0), (3, 2.0), (4, 3.0)]
+    assert [t.number for t in study.add_many(rows)] == [1, 2, 3, 4]
+    new = place.study().add_many([*rows, imported(0.2, 2.0)])[-1]  # measured a third time
+    history = place.study().read().history
+    assert [t.number for t in history] == list(range(6))
+    assert [(t.asked, t.told) for t in history[1:]] == [(k, k) for k in range(2, 7)]
+    assert everything(new) == everything(history[5])
+
+
+def test_a_mistake_in_an_import_stores_nothing_of_it(place):
+    study = place.study()
+    with pytest.raises(InvalidInput):
+        study.add_many([imported(0.1, 1.0), imported(0.2, math.inf)])
+    assert len(study.read().history) == 0
+
+
+def test_two_who_queue_what_is_not_queued_queue_it_once(place):
+    study = place.study()
+    points = [({"a": k / 10}, {"n": 1.0}) for k in range(5)]
+
+    def missing(now):
+        queued = [(q.x, q.z) for q in now.queue]
+        return [point for point in points if point not in queued]
+
+    gate = threading.Barrier(2)
+
+    def queue_them(study):
+        gate.wait(10)
+        return study.enqueue_chosen(missing)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(queue_them, [study, place.study()])) == 5
+    assert len(study.read().queue) == 5

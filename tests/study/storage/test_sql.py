@@ -607,3 +607,31 @@ def test_a_run_waits_for_a_server_that_is_down_and_goes_on(server, remote):
     assert [(t.x, t.value, t.attempt) for t in results[0].history] == [
         (t.x, t.value, t.attempt) for t in undisturbed.history
     ]
+
+
+# Forks ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT TESTED HERE: this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_opens_its_own_connections(kind, tmp_path):
+    with on(kind, tmp_path) as place:
+        opt = place.optimizer(PROBLEM, budget=targets(500), strategy=RandomSearch(), seed=0)
+        opt.tell(opt.ask(), 0.0)
+        children = []
+        for _ in range(4):
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    for _ in range(8):
+                        opt.tell(opt.ask(), 1.0)
+                    status = 0
+                finally:
+                    os._exit(status)
+            children.append(child)
+        for _ in range(8):
+            opt.tell(opt.ask(), 1.0)
+        assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+        assert [(t.number, t.state) for t in opt.history] == [(k, "complete") for k in range(41)]

@@ -392,6 +392,13 @@ function drawFailures(data) {
   const { failed } = data.counts;
   at("failed-count").textContent = failed > data.failures.length ? `the last ${data.failures.length} of ${failed}` : "";
   if (!data.failures.length) return nothing("failures", "None.");
+  if (data.causes.length < data.failures.length) {
+    at("failed-count").textContent = `${failed} by cause`;
+    const rows = data.causes.map((cause) => [
+      cell(`${cause.count}`, "num"), cell(opener(cause.last), "num"), cell(cause.message, "message failed"),
+    ]);
+    return table("failures", ["trials", "last", "message"], rows);
+  }
   const { heads, cells } = coordinates(data);
   const rows = data.failures.map((row) => [
     cell(opener(row.number), "num"), cell(row.message ?? "", "message failed"), ...cells(row),

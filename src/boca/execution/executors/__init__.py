@@ -22,40 +22,57 @@ from numbers import Integral
 from types import ModuleType
 
 from boca.domain.errors import InvalidInput
+from boca.domain.space import whole_number
 from boca.execution.executors.base import Engine, Objective, Outcome, checked_timeout
 from boca.execution.executors.inflight import InFlightEngine
 from boca.execution.executors.inline import Inline, refuse_timeout
 from boca.execution.executors.pool import Pool
 from boca.execution.executors.workers import WorkerEngine, Workers
 
-__all__ = ["Engine", "Outcome", "Workers", "engine", "refuse_wrong_timeout"]
+__all__ = ["Engine", "Outcome", "Workers", "checked_workers", "engine", "refuse_wrong_timeout"]
 
 
-def engine(executor: object, objective: Objective, *, takes_fidelity: bool) -> Engine:
-    """Return the engine that evaluates objective(x, z), or objective(x), in this executor."""
+def engine(executor: object, objective: Objective, *, takes_fidelity: bool, workers: int | None = None) -> Engine:
+    """Return the engine that evaluates objective(x, z), or objective(x), in this executor.
+
+    `workers` says how many trials run at once; by default as many as the executor has workers.
+    """
     if not callable(objective):
         raise InvalidInput(f"objective must be a function of x and z; got {objective!r}.")
-    if executor is None:
+    if executor is None and workers is None:
         return Inline(objective, takes_fidelity=takes_fidelity)
+    if executor is None:
+        executor = workers
     if isinstance(executor, Integral) and not isinstance(executor, bool):
         executor = Workers(int(executor))
     if isinstance(executor, Workers):
         return WorkerEngine(executor, objective, takes_fidelity=takes_fidelity)
     if isinstance(executor, concurrent.futures.Executor):
-        return InFlightEngine(Pool(executor, objective), takes_fidelity=takes_fidelity)
+        return InFlightEngine(Pool(executor, objective, workers), takes_fidelity=takes_fidelity, workers=workers)
     if _is_dask_client(executor):
         from boca.execution.executors.dask import Dask
 
-        return InFlightEngine(Dask(executor, objective), takes_fidelity=takes_fidelity)
+        return InFlightEngine(Dask(executor, objective), takes_fidelity=takes_fidelity, workers=workers)
     if isinstance(executor, ModuleType) and executor.__name__ == "ray":
         from boca.execution.executors.ray import Ray
 
-        return InFlightEngine(Ray(executor, objective), takes_fidelity=takes_fidelity)
+        return InFlightEngine(Ray(executor, objective), takes_fidelity=takes_fidelity, workers=workers)
     raise InvalidInput(
         "executor must be None for this process, a number of worker processes, boca.executors.Workers(n, memory=...), "
         "a concurrent.futures.Executor, a Dask Client (distributed.Client), or the module ray after ray.init(); "
         f"got {executor!r}."
     )
+
+
+def checked_workers(workers: object, executor: object) -> int:
+    """Return how many trials are to run at once, or refuse what cannot be meant."""
+    number = whole_number(workers, "workers")
+    if number < 1:
+        raise InvalidInput(f"workers must be at least 1; got {workers!r}.")
+    own = executor.workers if isinstance(executor, Workers) else executor
+    if isinstance(own, Integral) and int(own) != number:
+        raise InvalidInput(f"workers is {number} and executor has {own} workers. Give one of the two.")
+    return number
 
 
 def refuse_wrong_timeout(timeout: object, executor: object) -> None:

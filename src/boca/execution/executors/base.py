@@ -34,6 +34,8 @@ class Outcome:
     """Whether the process ended, and not the objective: the evaluation may succeed if it is tried again."""
     exception: BaseException | None = None
     """What the objective raised, if it ran in this process."""
+    lacking: bool = False
+    """Whether the machine lacked what it takes to begin, such as processes: the objective was not called."""
 
 
 class Engine(Protocol):
@@ -108,4 +110,4 @@ def closed() -> BocaError:
 
 def outcome_of(report: Report) -> Outcome:
     """Return the outcome of an evaluation that ended in another process or thread."""
-    return Outcome(report.value, report.error, "", report.seconds)
+    return Outcome(report.value, report.error, "", report.seconds, lacking=report.lacking)

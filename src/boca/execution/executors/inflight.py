@@ -48,8 +48,10 @@ class Backend(Protocol):
 class InFlightEngine:
     """Evaluate through a backend; a timeout counts from the submission."""
 
-    def __init__(self, backend: Backend, *, takes_fidelity: bool) -> None:
+    def __init__(self, backend: Backend, *, takes_fidelity: bool, workers: int | None = None) -> None:
+        """Use a backend; `workers` is how many evaluations it takes at once, if it cannot say so or may grow."""
         self._backend = backend
+        self._workers = workers
         self._takes_fidelity = takes_fidelity
         self._change = threading.Condition()
         self._running: set[InFlight] = set()
@@ -59,15 +61,19 @@ class InFlightEngine:
     @property
     def slots(self) -> int:
         """The workers that no overdue evaluation occupies; at least one."""
-        capacity = self._backend.capacity
+        capacity = self._capacity
         with self._change:
             return max(1, capacity - len(self._overdue))
+
+    @property
+    def _capacity(self) -> int:
+        return self._backend.capacity if self._workers is None else self._workers
 
     def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
         packed = self._backend.packed(arguments(x, z, takes_fidelity=self._takes_fidelity))
         if isinstance(packed, Outcome):
             return finished(packed)
-        one = self._begin(self._backend.capacity, checked_timeout(timeout))
+        one = self._begin(self._capacity, checked_timeout(timeout))
         try:
             remote, one.cancel = self._backend.send(packed)
         except Exception as error:

@@ -31,7 +31,9 @@ class Inline:
         exception = report.exception
         if exception is None and report.error is not None:
             exception = InvalidInput(report.error)
-        return finished(Outcome(report.value, report.error, "", report.seconds, exception=exception))
+        return finished(
+            Outcome(report.value, report.error, "", report.seconds, exception=exception, lacking=report.lacking)
+        )
 
     def close(self, *, now: bool = False) -> None:
         """Do nothing: no evaluation outlives `submit`."""

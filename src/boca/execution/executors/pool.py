@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
@@ -12,6 +13,8 @@ from boca.domain.space import Point
 from boca.execution.executors.base import Objective, Outcome, outcome_of, pickled, pickled_arguments
 from boca.execution.executors.inflight import Cancel
 from boca.execution.executors.worker import Report, described, evaluate, evaluate_pickled
+
+log = logging.getLogger("boca")
 
 Call: TypeAlias = Callable[[], Report]
 
@@ -27,11 +30,20 @@ class Pool:
     A thread that never ends keeps the interpreter from exiting.
     """
 
-    def __init__(self, executor: Executor, objective: Objective) -> None:
+    def __init__(self, executor: Executor, objective: Objective, workers: int | None = None) -> None:
+        """Use an executor; `workers` says how many it has, which only the pools of Python do themselves."""
         self._executor = executor
         self._objective = objective
         self._payload = None if isinstance(executor, ThreadPoolExecutor) else pickled(objective)
-        self.capacity = int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+        known = workers or getattr(executor, "_max_workers", None)
+        self.capacity = int(known or os.cpu_count() or 1)
+        if known is None:
+            log.warning(
+                "%r does not say how many workers it has. As many trials run at once as this machine has processors: "
+                "%d. To run more, give workers=n.",
+                executor,
+                self.capacity,
+            )
 
     def packed(self, values: tuple[Point, ...]) -> Call | Outcome:
         if self._payload is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import faulthandler
 import json
 import math
@@ -34,6 +35,9 @@ _READ_SIZE = 1 << 20  # bytes per read: objectives may carry data
 _ENCODING_ERRORS = "backslashreplace"  # output is for people: a character that cannot be encoded must not fail a trial
 _PR_SET_PDEATHSIG = 1
 
+LACKING = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
+"""What the system says if it has no more files, processes, memory or disk."""
+
 
 class Report(NamedTuple):
     """The result of one call: a finite number or the reason why there is none, and how long it took."""
@@ -42,6 +46,8 @@ class Report(NamedTuple):
     error: str | None
     seconds: float
     exception: BaseException | None = None
+    lacking: bool = False
+    """Whether the machine lacked what it takes to begin."""
 
 
 # One call ---------------------------------------------------------------------------------------------------------
@@ -60,7 +66,7 @@ def evaluate(
         took = time.perf_counter() - began
         if isinstance(error, MemoryError):
             traceback.clear_frames(error.__traceback__)  # the report needs the memory that they hold
-        return Report(None, described(error), took, error)
+        return Report(None, described(error), took, error, getattr(error, "machine_lacks", False) is True)
     took = time.perf_counter() - began
     value = _finite(returned)
     if value is None:
@@ -73,7 +79,7 @@ def evaluate_pickled(objective: bytes, arguments: bytes) -> Report:
     try:
         call, values = _unpickled(objective), pickle.loads(arguments)
     except BaseException as error:
-        return Report(None, unloadable(error), 0.0)
+        return Report(None, unloadable(error), 0.0, lacking=is_lacking(error))
     return evaluate(call, values)._replace(exception=None)  # not every exception can be pickled
 
 
@@ -113,7 +119,12 @@ def _shown(value: object) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Return an exception as text: what it is in the first line, then its traceback."""
+    """Return an exception as text: what it is in the first line, then its traceback.
+
+    An error of a program that was run needs neither its class nor a traceback through boca.
+    """
+    if getattr(error, "speaks_for_itself", False) is True:
+        return cut(str(error), ERROR_LENGTH)
     stack = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame that called the objective
     try:
         summary = "".join(traceback.format_exception_only(error)).strip()
@@ -122,6 +133,15 @@ def described(error: BaseException) -> str:
         return f"{type(error).__name__}, whose message cannot be shown"
     summary = cut(summary, _SUMMARY_LENGTH)
     return f"{summary}\n{cut(trace, ERROR_LENGTH - len(summary))}" if trace else summary
+
+
+def is_lacking(error: BaseException | None) -> bool:
+    """Whether an error says that the machine has no memory, processes, files or disk left."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in LACKING):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def unloadable(error: BaseException) -> str:
@@ -160,7 +180,7 @@ def main(requests: int, replies: int, driver: int) -> None:
     try:
         call = _load(setup, objective)
     except BaseException as error:
-        _send(replies, {"error": unloadable(error)})
+        _send(replies, {"error": unloadable(error), "lacking": is_lacking(error)})
         return
     del objective
     _send(replies, {"error": None})
@@ -169,11 +189,11 @@ def main(requests: int, replies: int, driver: int) -> None:
         try:
             report = evaluate(call, pickle.loads(arguments))
         except BaseException as error:  # of unpickling
-            report = Report(None, unloadable(error), 0.0)
+            report = Report(None, unloadable(error), 0.0, lacking=is_lacking(error))
         _flush()
         if os.getpid() != this:
             os._exit(0)  # the objective forked, and this is the child: the parent answers
-        _send(replies, {"value": report.value, "error": report.error, "seconds": report.seconds})
+        _send(replies, {name: getattr(report, name) for name in ("value", "error", "seconds", "lacking")})
         del report  # its exception refers to the objects of the objective
 
 

@@ -13,11 +13,11 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
-from boca.domain.errors import InvalidInput
+from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.space import Point, whole_number
 from boca.execution.executors.base import (
     CLOSED,
@@ -89,8 +89,11 @@ class WorkerEngine:
         self._is_closed = False
         slots = [_Slot(setup, Path.cwd(), self._stop) for _ in range(workers.workers)]
         self._threads = [threading.Thread(target=slot.serve, args=(self._tasks,), daemon=True) for slot in slots]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError as error:  # the system has no more of them
+            raise BocaError(f"No thread can be started for a worker: {error}. Give fewer workers.") from error
 
     @property
     def slots(self) -> int:
@@ -138,9 +141,9 @@ class _Slot:
             began = time.perf_counter()
             try:
                 outcome = self._evaluate(task)
-            except Exception as error:  # no more processes or files; the future must have a result all the same
+            except Exception as error:  # the future must have a result all the same
                 self._end_worker()
-                reason = f"The evaluation could not be started: {described(error)}"
+                reason = f"The evaluation could not be completed: {described(error)}"
                 outcome = Outcome(None, reason, "", time.perf_counter() - began, died=True)
             task.future.set_result(outcome)
         self._end_worker(grace=0.0 if self._stop.is_set() else _EXIT_SECONDS)
@@ -151,17 +154,24 @@ class _Slot:
         if self._worker is not None and not self._worker.is_alive:
             self._end_worker()  # it died between two evaluations, which costs nothing
         if self._worker is None:
-            self._worker = Worker(self._directory)
-            loaded = self._worker.ask(self._setup, _LOADING_SECONDS, self._stop)
+            try:
+                self._worker = Worker(self._directory)
+                loaded = self._worker.ask(self._setup, _LOADING_SECONDS, self._stop)
+            except Exception as error:  # no more processes or files
+                self._end_worker()
+                return Outcome(None, f"{described(error)}", "", 0.0, died=True, lacking=True)
             if isinstance(loaded, End):
-                return self._failure(loaded, "The worker had not loaded the objective", _LOADING_SECONDS, 0.0)
+                failure = self._failure(loaded, "The worker had not loaded the objective", _LOADING_SECONDS, 0.0)
+                return replace(failure, lacking=loaded is End.DEAD)  # the objective was not called
             if loaded["error"] is not None:
-                return Outcome(None, loaded["error"], self._end_worker(), 0.0)
+                return Outcome(None, loaded["error"], self._end_worker(), 0.0, lacking=loaded["lacking"])
         began = time.perf_counter()
         answer = self._worker.ask(task.message, task.timeout, self._stop)
         if isinstance(answer, End):
             return self._failure(answer, "The evaluation had no result", task.timeout, time.perf_counter() - began)
-        return Outcome(answer["value"], answer["error"], self._worker.output, answer["seconds"])
+        return Outcome(
+            answer["value"], answer["error"], self._worker.output, answer["seconds"], lacking=answer["lacking"]
+        )
 
     def _failure(self, end: End, missing: str, limit: float | None, seconds: float) -> Outcome:
         """End a worker that did not answer, and return the outcome."""

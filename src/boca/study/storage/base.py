@@ -84,7 +84,21 @@ class Storage(Protocol):
         """Store a finished trial as the next one and return it with its number."""
         ...
 
+    def add_many(self, drafts: Sequence[Trial]) -> Sequence[Trial]:
+        """Store imported results as the next trials, all of them or none; return a trial for each.
+
+        For what an earlier import has stored that is the trial which it made: done again, an import changes nothing.
+        """
+        ...
+
     def enqueue(self, x: Point, z: Point) -> None: ...
+
+    def enqueue_chosen(self, choose: Callable[[Snapshot], Sequence[tuple[Point, Point]]]) -> int:
+        """Queue the points that `choose` returns for the study as it is now; nothing changes in between.
+
+        Return how many they are.
+        """
+        ...
 
     def seconds_out(self, number: int) -> float | None:
         """Return the seconds since a running trial was handed out; None if only the process that has it knows."""

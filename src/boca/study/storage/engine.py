@@ -7,13 +7,22 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from boca.study.storage.file_guard import FileGuard
+
 BUSY = 120.0  # seconds to wait for other writers of a file: with 16 of them one waited 13
 
 
-def engine_of(url: sa.URL) -> sa.Engine:
+def engine_of(url: sa.URL, guard: FileGuard | None = None) -> sa.Engine:
+    """Return an engine for writing; a guard is asked before and after every connection to its file."""
     if url.get_backend_name() != "sqlite":
         return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
     engine = sa.create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False})
+
+    if guard is not None:
+
+        @sa.event.listens_for(engine, "do_connect")
+        def check(*_: Any) -> None:
+            guard.check()  # or SQLite would make an empty file in place of one that is gone
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:

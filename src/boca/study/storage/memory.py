@@ -10,7 +10,16 @@ from dataclasses import replace
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
 from boca.study.storage.base import Lease, Queued, Snapshot
-from boca.study.storage.transitions import LET_GO, as_json, refuse_result, refuse_unstorable, taken_over
+from boca.study.storage.transitions import (
+    LET_GO,
+    as_json,
+    end_of,
+    has_ended,
+    imported_before,
+    refuse_result,
+    refuse_unstorable,
+    taken_over,
+)
 
 
 class Memory:
@@ -49,7 +58,7 @@ class Memory:
                 self._queue.remove(queued)
             trial = self._append(replace(draft, asked=self._event + 1))
             if lease is not None:
-                self._leases[trial.number] = (lease, time.time() + lease.seconds)
+                self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
             return trial
 
     def finish(self, trial: Trial) -> Trial:
@@ -67,6 +76,27 @@ class Memory:
         with self._lock:
             event = self._event + 1
             return self._append(replace(draft.stored_at(event), asked=event))
+
+    def add_many(self, drafts: Sequence[Trial]) -> Sequence[Trial]:
+        for draft in drafts:
+            refuse_unstorable(draft)
+        with self._lock:
+            stored = []
+            for draft, known in zip(drafts, imported_before(self._history, drafts), strict=True):
+                if known is None:
+                    self._event += 1
+                    known = replace(draft.stored_at(self._event), number=len(self._trials), asked=self._event)
+                    self._trials.append(known)
+                stored.append(known)
+            self._history = History(self._trials)
+            return stored
+
+    def enqueue_chosen(self, choose: Callable[[Snapshot], Sequence[tuple[Point, Point]]]) -> int:
+        with self._lock:
+            points = choose(self.read())
+            for x, z in points:
+                self.enqueue(x, z)
+            return len(points)
 
     def enqueue(self, x: Point, z: Point) -> None:
         as_json(x, "x")
@@ -89,7 +119,9 @@ class Memory:
                     break
                 if held.driver == lease.driver or not _has_ended(held, until):
                     continue
-                trial = taken_over(self._trials[number], driver=held.driver, until=until, max_retries=max_retries)
+                trial = taken_over(
+                    self._trials[number], driver=held.driver, until=until, max_retries=max_retries, owner=held.owner
+                )
                 if trial.state == "running":
                     taken.append(self._handed_out(trial, lease))
                 else:
@@ -115,7 +147,7 @@ class Memory:
             return any(held.driver != lease.driver for held, _ in self._leases.values())
 
     def renew(self, lease: Lease) -> None:
-        self._set_ends(lease, time.time() + lease.seconds)
+        self._set_ends(lease, end_of(lease, time.monotonic()))
 
     def release(self, lease: Lease) -> None:
         self._set_ends(lease, LET_GO)
@@ -131,7 +163,7 @@ class Memory:
 
     def _handed_out(self, trial: Trial, lease: Lease) -> Trial:
         self._change(trial)
-        self._leases[trial.number] = (lease, time.time() + lease.seconds)
+        self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
         return trial
 
     def _append(self, draft: Trial) -> Trial:
@@ -148,4 +180,4 @@ class Memory:
 
 
 def _has_ended(lease: Lease, until: float) -> bool:
-    return until < time.time() or lease.owner.is_dead()
+    return has_ended(lease.owner, lease.driver, until, time.monotonic())

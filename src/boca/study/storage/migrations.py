@@ -19,7 +19,6 @@ import sqlalchemy as sa
 from boca.domain.errors import StorageFailed
 from boca.study.storage import schema, schema1
 from boca.study.storage.owner import Owner
-from boca.study.storage.transitions import LET_GO
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
@@ -42,7 +41,7 @@ def refuse_leases(connection: sa.Connection, now: float) -> None:
     )
     for name, number, stored, until in rows.all():
         owner = Owner(**json.loads(stored))
-        if until == LET_GO or until < now or owner.is_dead():
+        if until < now or owner.is_dead():
             continue
         raise StorageFailed(
             f"Process {owner.pid} on {owner.host} runs trial {number} of study {name!r} with an older boca. "

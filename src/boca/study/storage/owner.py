@@ -19,6 +19,8 @@ class Owner:
     machine: str
     pid: int
     started: str
+    evaluates: bool = True
+    """Whether trials run in this very process, and may be what it died of; else in workers, which end with it."""
 
     @classmethod
     def me(cls) -> Owner:
@@ -26,10 +28,15 @@ class Owner:
 
     def is_dead(self) -> bool:
         """Whether the process is known to be gone; of a process on another machine that is never known."""
-        if self.machine != _machine():
+        if not self.is_here:
             return False
         started = _started(self.pid)
         return started is None or ("" not in (started, self.started) and started != self.started)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the process is of this machine, where its life can be seen."""
+        return self.machine == _machine()
 
     @property
     def host(self) -> str:

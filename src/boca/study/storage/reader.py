@@ -10,6 +10,7 @@ reasons fail only when they are read.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -153,10 +154,13 @@ class Reader:
             try:
                 with self._engine.connect() as connection:
                     self._version = self._readable(schema.version_of(connection))
+                    schema.refuse_views(connection)
                     found = work(connection)
             except sa.exc.DBAPIError as error:
                 if is_last or self._stamp() == seen:
                     raise StorageFailed(f"The database {self.place} cannot be read: {error.orig}") from error
+            except UnicodeDecodeError as error:
+                raise StorageFailed(f"The database {self.place} is damaged: it has names that are no text.") from error
             except Damaged:
                 if is_last or self._stamp() == seen:
                     raise
@@ -232,7 +236,7 @@ class Reader:
         text = sa.type_coerce(studies.c.spec, sa.Text).label("spec")
         columns = (studies.c.id, studies.c.name, studies.c.created, studies.c.event, text, studies.c.trials)
         found = connection.execute(sa.select(*columns).order_by(studies.c.id))
-        return [Row(**row._mapping, version=self._version) for row in found]
+        return [Row(**_sound(row._asdict()), version=self._version) for row in found]
 
     def changed(self, connection: sa.Connection, study: Row, since: int) -> list[tuple[int, Trial]]:
         """Return the trials that changed after an event, each with the event of its last change."""
@@ -287,8 +291,22 @@ class Reader:
         return dict(found["why"])
 
 
+def _sound(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a study with values that can be compared and shown; a wrong count is none, which is told."""
+    known = dict(row)
+    if not isinstance(known["name"], str):
+        known["name"] = ascii(known["name"])
+    for name in ("trials", "event"):
+        if not isinstance(known[name], int):
+            known[name] = -1
+    if not isinstance(known["created"], int | float) or not math.isfinite(known["created"]):
+        known["created"] = 0.0
+    return known
+
+
 def _history(study: Row, of_study: Sequence[Trial]) -> History:
-    if [trial.number for trial in of_study] != list(range(study.trials)):
+    is_whole = len(of_study) == study.trials  # a number that is wrong may be larger than any memory
+    if not is_whole or [trial.number for trial in of_study] != list(range(len(of_study))):
         raise Damaged(study.name, f"it must have {study.trials} trials, numbered from 0; it has {len(of_study)}.")
     return History(of_study)
 

@@ -30,7 +30,7 @@ class Json(sa.types.TypeDecorator[Any]):
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
         try:
             return None if value is None else json.loads(value)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise StorageFailed(
                 f"The database has {value!r:.40} where JSON belongs: it is damaged. Restore it from a copy."
             ) from error
@@ -132,8 +132,22 @@ def create(connection: sa.Connection) -> None:
 
 
 def refuse_newer(version: int) -> None:
+    if version < 1:
+        raise StorageFailed(
+            f"The database has tables of version {version}, which no boca ever wrote. "
+            "It is damaged: restore it from a copy."
+        )
     if version > VERSION:
         raise StorageFailed(
             f"The database has tables of version {version}, from a newer boca; this one reads up to {VERSION}. "
             "Upgrade boca, or use another database."
         )
+
+
+def refuse_views(connection: sa.Connection) -> None:
+    """Refuse a file in which a view has the name of a table: reading it might never end."""
+    if connection.dialect.name != "sqlite":
+        return
+    named = "SELECT name FROM sqlite_master WHERE type = 'view' AND substr(name, 1, 5) = 'boca_'"
+    if views := connection.exec_driver_sql(named).scalars().all():
+        raise StorageFailed(f"The database was not made by boca: {views[0]} is a view, and must be a table.")

@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from boca.domain.errors import InvalidInput, StorageFailed
 from boca.study.storage import migrations, schema
 from boca.study.storage.engine import engine_of
+from boca.study.storage.file_guard import FileChanged, FileGuard
 from boca.study.storage.location import URLS, parsed, sqlite_path, without_password
 from boca.study.storage.schema import studies
 from boca.study.storage.sql_study import SqlStudy
@@ -31,11 +32,15 @@ T = TypeVar("T")
 
 _WAIT_FOR_SERVER = 600.0  # seconds to wait for a server that is down
 _REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf", "resolve host", "not permitted")
+_DAMAGE = ("malformed", "file is not a database", "disk I/O error")  # SQLite's words for a file that was written over
 _COLLISIONS = ("40001", "40P01")  # PostgreSQL's for two transactions of which one must begin again
 _MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
 _CLOCK = sa.select(sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Double))
 
 log = logging.getLogger("boca")
+
+_open: weakref.WeakSet[Database] = weakref.WeakSet()
+_of_parents: list[sa.Pool] = []
 
 
 class Database:
@@ -48,14 +53,19 @@ class Database:
             raise InvalidInput(
                 f"storage is {url!r}, and must name a file. To keep a study in memory, type storage=None."
             )
+        database = self.url.database or ""
+        # a URI has its own words for the path: such a storage is not guarded
+        self.guard = FileGuard(database) if self.is_sqlite and not database.startswith("file:") else None
         try:
-            self._engine = engine_of(self.url)
+            self._engine = engine_of(self.url, self.guard)
         except (sa.exc.ArgumentError, ImportError) as error:
             raise InvalidInput(
                 f"storage is {without_password(url)!r}, and must be {URLS}. It says: {error}."
             ) from error
         weakref.finalize(self, self._engine.dispose)  # connections end with their owner
+        _open.add(self)
         self._was_there = False
+        self.studies: weakref.WeakSet[SqlStudy] = weakref.WeakSet()
         try:
             self._prepare()
         except BaseException:
@@ -64,6 +74,18 @@ class Database:
 
     def close(self) -> None:
         self._engine.dispose()
+
+    def forget_connections(self) -> None:
+        """Leave connections to the parent of this process, and open others: two cannot speak on one.
+
+        They are kept, because closing them would end them for the parent too.
+        """
+        _of_parents.append(self._engine.pool)
+        self._engine.dispose(close=False)
+        if self.guard is not None:
+            self.guard.unlock()
+        for study in self.studies:
+            study.unlock()
 
     # Transactions -------------------------------------------------------------------------------------------------
 
@@ -83,15 +105,28 @@ class Database:
         return self._patiently(once)
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run a transaction, again if the connection was lost: `work` must recognize what it did before."""
+        """Run a transaction, again if the connection was lost: `work` must recognize what it did before.
+
+        A file is checked before and after, so that nothing is acknowledged that is not in it.
+        """
 
         def once() -> T:
+            if self.guard is not None:
+                self.guard.check()
             with self._engine.connect() as connection:
                 writing = connection.execution_options(boca_writes=True)
                 with writing.begin():
-                    return work(writing)
+                    done = work(writing)
+            if self.guard is not None:
+                self.guard.check()
+            return done
 
         return self._patiently(once)
+
+    def copy_open_file(self, path: Path) -> None:
+        """Copy the file that is open, wherever it is by now, through a connection that was made before."""
+        with self._engine.connect() as connection:
+            connection.connection.driver_connection.execute("VACUUM INTO ?", (str(path),))  # type: ignore[union-attr]
 
     def _patiently(self, once: Callable[[], T]) -> T:
         """Wait for a server that is down; a file that cannot be written is an error at once."""
@@ -103,6 +138,8 @@ class Database:
                 self._was_there = True
                 return result
             except sa.exc.DBAPIError as error:
+                if self.guard is not None and any(sign in str(error.orig) for sign in _DAMAGE):
+                    raise FileChanged(self._words(error)) from error
                 if self.is_sqlite or time.monotonic() - began > _WAIT_FOR_SERVER or not self._is_worth_waiting(error):
                     raise StorageFailed(self._words(error)) from error
                 if pause == 0.1:
@@ -130,6 +167,7 @@ class Database:
         """Create the tables, or bring old ones up to date; many processes may start at once."""
         version = self.read(schema.version_of)
         if version == schema.VERSION:
+            self.read(schema.refuse_views)
             return
         if version is not None:
             schema.refuse_newer(version)
@@ -184,7 +222,9 @@ class Database:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             there = connection.execute(sa.select(studies.c.spec).where(studies.c.name == name)).scalar_one_or_none()
             if there is not None:
-                return dict(there)
+                if not isinstance(there, dict):
+                    raise StorageFailed(f"The study {name!r} is damaged: its description is {there!r:.40}.")
+                return there
             connection.execute(studies.insert().values(name=name, spec=spec, created=time.time(), trials=0, event=0))
             return spec
 
@@ -199,11 +239,21 @@ class Database:
         self.write(lambda c: c.execute(studies.delete().where(studies.c.name == name)))
 
     def study(self, name: str) -> SqlStudy:
-        identity = self.read(lambda c: c.execute(sa.select(studies.c.id).where(studies.c.name == name)).scalar())
-        if identity is None:
-            known = ", ".join(self.names()) or "none"
+        columns = (studies.c.id, studies.c.spec)
+        found = self.read(lambda c: c.execute(sa.select(*columns).where(studies.c.name == name)).one_or_none())
+        if found is None:
+            known = ", ".join(map(str, self.names())) or "none"
             raise InvalidInput(f"There is no study {name!r} in this database, which has: {known}.")
-        return SqlStudy(self, int(identity))
+        return SqlStudy(self, int(found.id), name, found.spec)
+
+
+def _in_child() -> None:
+    for database in list(_open):
+        database.forget_connections()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def _is_absent(error: sa.exc.DBAPIError) -> bool:

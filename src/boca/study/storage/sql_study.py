@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
-from boca.domain.errors import StorageFailed
+from boca.domain.errors import BocaError, InvalidTrial, StorageFailed
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
 from boca.study.storage.base import Lease, Queued, Snapshot
+from boca.study.storage.file_guard import FileChanged
 from boca.study.storage.owner import Owner
+from boca.study.storage.reader import understood
+from boca.study.storage.rescue import Held, rescue
 from boca.study.storage.rows import LAYOUTS, Found, object_of, trials_of
 from boca.study.storage.schema import VERSION, Dumped, observations, queue, studies, trials
 from boca.study.storage.transitions import (
     LET_GO,
     as_json,
+    end_of,
+    has_ended,
+    imported_before,
     refuse_result,
     refuse_unstorable,
     storable,
@@ -31,6 +39,9 @@ from boca.study.storage.transitions import (
 if TYPE_CHECKING:
     from boca.study.storage.sql import Database
 
+T = TypeVar("T")
+
+_UNREADABLE = "The reasons were lost with the file that they were stored in."
 _DELETED = "The study is gone: another process deleted it."
 _LOADED_ONE_BY_ONE = 8  # reasons; code that reads more of them soon reads all
 
@@ -69,22 +80,34 @@ _UNHELD: dict[str, Any] = {"owner": None, "driver": None, "until": None}
 class SqlStudy:
     """One study of a database."""
 
-    def __init__(self, database: Database, identity: int) -> None:
+    def __init__(self, database: Database, identity: int, name: str, spec: Mapping[str, Any]) -> None:
         self._database = database
         self._id = identity
+        self._name = name
+        self._spec = spec
+        self._queue: tuple[Queued, ...] = ()  # as it was read last
+        self._fresh: dict[int, Trial] = {}  # what was stored since the last read
+        self._lost: FileChanged | None = None  # why nothing is stored any more
         self._trials: list[Trial] = []
         self._history = History()
         self._event = 0
         self._loads = 0  # of reasons, one by one
         self._lock = threading.Lock()  # on what was read: a driver may have threads
+        database.studies.add(self)
 
     def read(self) -> Snapshot:
         def work(connection: sa.Connection) -> Snapshot:
             history, event = self._refresh(connection)
-            queued = tuple(Queued(row.id, row.x, row.z) for row in connection.execute(_WAITING, {"study": self._id}))
-            return Snapshot(history, event, queued)
+            queued = connection.execute(_WAITING, {"study": self._id})
+            self._queue = tuple(Queued(row.id, row.x, row.z) for row in queued)
+            return Snapshot(history, event, self._queue)
 
-        return self._database.read(work)
+        try:
+            return self._database.read(work)
+        except FileChanged as error:
+            if self._lost is None and self._trials:
+                raise self._rescued(error) from error
+            return Snapshot(self._history, self._event, self._queue)
 
     def claim(
         self,
@@ -112,7 +135,7 @@ class SqlStudy:
             self._insert(connection, trial, why, token, self._handed_out(connection, lease))
             return trial
 
-        return self._database.write(work)
+        return self._write(work)
 
     def add(self, draft: Trial) -> Trial:
         refuse_unstorable(draft)
@@ -128,7 +151,34 @@ class SqlStudy:
             self._insert(connection, trial, why, token, _UNHELD)
             return trial
 
-        return self._database.write(work)
+        return self._write(work, is_result=True)
+
+    def add_many(self, drafts: Sequence[Trial]) -> Sequence[Trial]:
+        for draft in drafts:
+            refuse_unstorable(draft)
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> list[Trial]:
+            study = self._hold(connection)
+            if self._written(connection, token):  # all are there now
+                return [t for t in imported_before(self._refresh(connection)[0], drafts) if t is not None]
+            stored: list[Trial] = []
+            new: list[Trial] = []
+            for draft, known in zip(drafts, imported_before(self._refresh(connection)[0], drafts), strict=True):
+                if known is None:
+                    event = study.event + 1 + len(new)
+                    known = replace(draft.stored_at(event), number=study.trials + len(new), asked=event)
+                    new.append(known)
+                stored.append(known)
+            if new:
+                rows = [self._row(t, Dumped(as_json(t.why, "why")), token, _UNHELD) for t in new]
+                connection.execute(_INSERT, rows)
+                connection.execute(_OBSERVE, [row for trial in new for row in self._observed(trial)])
+                count = {"event": new[-1].asked, "trials": study.trials + len(new)}
+                connection.execute(_COUNT, {"of": self._id, **count})
+            return stored
+
+        return self._write(work, is_result=True)
 
     def finish(self, trial: Trial) -> Trial:
         refuse_unstorable(trial)
@@ -144,7 +194,7 @@ class SqlStudy:
             self._update(connection, finished, token, _UNHELD, event=study.event + 1)
             return finished
 
-        return self._database.write(work)
+        return self._write(work, is_result=True)
 
     def enqueue(self, x: Point, z: Point) -> None:
         point = {"x": Dumped(as_json(x, "x")), "z": Dumped(as_json(z, "z"))}
@@ -155,7 +205,20 @@ class SqlStudy:
             if connection.execute(sa.select(queue.c.id).where(queue.c.token == token)).first() is None:
                 connection.execute(queue.insert().values(study=self._id, token=token, **point))
 
-        self._database.write(work)
+        self._write(work)
+
+    def enqueue_chosen(self, choose: Callable[[Snapshot], Sequence[tuple[Point, Point]]]) -> int:
+        def work(connection: sa.Connection) -> int:
+            self._hold(connection)
+            history, event = self._refresh(connection)
+            waiting = connection.execute(_WAITING, {"study": self._id})
+            now = Snapshot(history, event, tuple(Queued(row.id, row.x, row.z) for row in waiting))
+            points = [{"x": Dumped(as_json(x, "x")), "z": Dumped(as_json(z, "z"))} for x, z in choose(now)]
+            for point in points:
+                connection.execute(queue.insert().values(study=self._id, token=uuid.uuid4().hex, **point))
+            return len(points)
+
+        return self._write(work)
 
     def seconds_out(self, number: int) -> float | None:
         """Return the time since the attempt began, by the clocks of the process that asked and of this one."""
@@ -193,7 +256,9 @@ class SqlStudy:
                 if limit is not None and len(taken) >= limit:
                     break
                 trial = self._load(connection, row.number)
-                trial = taken_over(trial, driver=row.driver, until=row.until, max_retries=max_retries)
+                trial = taken_over(
+                    trial, driver=row.driver, until=row.until, max_retries=max_retries, owner=Owner(**row.owner)
+                )
                 event += 1
                 if trial.state == "running":
                     self._update(connection, trial, token, self._handed_out(connection, lease), event=event)
@@ -202,7 +267,7 @@ class SqlStudy:
                     self._update(connection, replace(trial, told=event), token, _UNHELD, event=event)
             return taken
 
-        return self._database.write(work)
+        return self._write(work)
 
     def retry(self, trial: Trial, lease: Lease) -> Trial:
         token = uuid.uuid4().hex
@@ -217,7 +282,7 @@ class SqlStudy:
             self._update(connection, another, token, terms, event=study.event + 1)
             return another
 
-        return self._database.write(work)
+        return self._write(work)
 
     def is_held_by_others(self, lease: Lease) -> bool:
         held = sa.select(trials.c.number).where(
@@ -236,10 +301,10 @@ class SqlStudy:
             terms = _terms(Lease(driver=""), LET_GO)
             return connection.execute(trials.update().where(this).values(**terms)).rowcount > 0
 
-        return self._database.write(work)
+        return self._write(work)
 
     def renew(self, lease: Lease) -> None:
-        self._set_ends(lease, lambda connection: self._database.now(connection) + lease.seconds)
+        self._set_ends(lease, lambda connection: end_of(lease, self._database.now(connection)))
 
     def release(self, lease: Lease) -> None:
         self._set_ends(lease, lambda _: LET_GO)
@@ -249,19 +314,97 @@ class SqlStudy:
 
     # How ----------------------------------------------------------------------------------------------------------
 
-    def _set_ends(self, lease: Lease, until: Callable[[sa.Connection], float]) -> None:
-        mine = (trials.c.study == self._id) & (trials.c.driver == lease.driver) & (trials.c.state == "running")
+    def _write(self, work: Callable[[sa.Connection], T], *, is_result: bool = False) -> T:
+        """Run a transaction; if the file is not the one that was opened, save what there was, and raise."""
+        try:
+            if self._lost is None:
+                done = self._database.write(work)
+                if isinstance(done, Trial):
+                    self._fresh[done.number] = done
+                return done
+            lost = self._lost
+        except FileChanged as error:
+            lost = self._rescued(error)
+        if is_result:  # it is known now, and may have taken days
+            with suppress(InvalidTrial, StorageFailed):
+                self._database.write(work)
+        raise lost
 
+    def _rescued(self, error: FileChanged) -> FileChanged:
+        """Save the study to a file of its own, from which it is read from here on; return the error to raise."""
+        with suppress(StorageFailed):
+            self._database.read(self._refresh)
+            self.load_reasons()
+        with self._lock:
+            if self._lost is not None:
+                return self._lost
+            guard = self._database.guard
+            assert guard is not None
+            held = self._held()
+            try:
+                self._database, self._id = rescue(self._database, held, self._id)
+            except (OSError, sa.exc.SQLAlchemyError, sqlite3.Error, BocaError) as failure:
+                self._lost = FileChanged(f"{error} A copy of what is in memory could not be written: {failure}")
+                return self._lost
+            guard.remove_log()
+            self._lost = self._farewell(error, str(self._database.url.database))
+            return self._lost
+
+    def _held(self) -> Held:
+        trials = {trial.number: trial for trial in self._trials} | self._fresh
+        event = max([self._event, *(max(t.asked, t.told or 0) for t in self._fresh.values())])
+        return Held(self._name, self._spec, tuple(trials[k] for k in sorted(trials)), event, self._queue)
+
+    def _farewell(self, error: FileChanged, path: str) -> FileChanged:
+        return FileChanged(
+            f"{error} Nothing more is written to it. Every result of the study {self._name!r} up to now is in {path}. "
+            f"To continue, put that file in its place, or use {path} as the storage."
+        )
+
+    def unlock(self) -> None:
+        """Replace the lock, which another thread of the parent may have held when this process was forked.
+
+        What that thread was reading may be half taken in: everything is read again.
+        """
+        self._lock = threading.Lock()
+        self._trials, self._history, self._event = [], History(), 0
+
+    @property
+    def identity(self) -> int:
+        return self._id
+
+    def fill(self, held: Held) -> None:
+        """Store trials as they were in another database; running ones are left to the next driver."""
+
+        def work(connection: sa.Connection) -> None:
+            self._hold(connection)
+            for trial in held.trials:
+                reasons = {"reason": _UNREADABLE, "phase": trial.phase}
+                why = Dumped(as_json(trial.why if trial.reasons.is_loaded else reasons, "why"))
+                terms = _terms(Lease(), LET_GO) if trial.state == "running" else _UNHELD
+                token = uuid.uuid4().hex
+                self._insert(connection, trial, why, token, terms)
+                event = max(trial.asked, trial.told or 0, 1)
+                connection.execute(_UPDATE, {"of": self._id, "trial": trial.number, "event": event})
+            for queued in held.queue:
+                point = {"x": queued.x, "z": queued.z, "token": uuid.uuid4().hex}
+                connection.execute(queue.insert().values(study=self._id, **point))
+            connection.execute(_COUNT, {"of": self._id, "event": held.event, "trials": len(held.trials)})
+
+        self._database.write(work)
+
+    def _set_ends(self, lease: Lease, until: Callable[[sa.Connection], float]) -> None:
         def work(connection: sa.Connection) -> None:
             # a change of more than one trial holds the study, or two such changes wait for each other; a study that
             # was deleted has no leases
             connection.execute(_HOLD, {"study": self._id})
+            mine = (trials.c.study == self._id) & (trials.c.driver == lease.driver) & (trials.c.state == "running")
             connection.execute(trials.update().where(mine).values(until=until(connection)))
 
         self._database.write(work)
 
     def _handed_out(self, connection: sa.Connection, lease: Lease | None) -> dict[str, Any]:
-        terms = _UNHELD if lease is None else _terms(lease, self._database.now(connection) + lease.seconds)
+        terms = _UNHELD if lease is None else _terms(lease, end_of(lease, self._database.now(connection)))
         return terms | {"began": time.time()}
 
     def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any]:
@@ -269,6 +412,10 @@ class SqlStudy:
         row = connection.execute(_HOLD, {"study": self._id}).one_or_none()
         if row is None:
             raise StorageFailed(_DELETED)
+        if not isinstance(row.trials, int) or not isinstance(row.event, int):
+            raise StorageFailed(f"The study {self._name!r} is damaged: it counts {row.trials!r:.40} trials.")
+        if self._database.guard is not None:
+            self._database.guard.note(self._id, row.event)
         return row
 
     def _written(self, connection: sa.Connection, token: str) -> list[Trial]:
@@ -279,11 +426,13 @@ class SqlStudy:
         return [trial for _, trial in self._found(rows)]
 
     def _insert(self, connection: sa.Connection, trial: Trial, why: Dumped, token: str, terms: dict[str, Any]) -> None:
-        values = _columns(trial, *_MADE, *_CHANGEABLE) | terms
-        values |= {"study": self._id, "number": trial.number, "why": why, "phase": trial.phase}
-        connection.execute(_INSERT, values | {"event": trial.asked, "token": token})
+        connection.execute(_INSERT, self._row(trial, why, token, terms))
         self._observe(connection, trial)
         connection.execute(_COUNT, {"of": self._id, "event": trial.asked, "trials": trial.number + 1})
+
+    def _row(self, trial: Trial, why: Dumped, token: str, terms: dict[str, Any]) -> dict[str, Any]:
+        values = _columns(trial, *_MADE, *_CHANGEABLE) | terms | {"event": trial.asked, "token": token}
+        return values | {"study": self._id, "number": trial.number, "why": why, "phase": trial.phase}
 
     def _update(
         self, connection: sa.Connection, trial: Trial, token: str, terms: dict[str, Any], *, event: int
@@ -295,8 +444,12 @@ class SqlStudy:
         connection.execute(_COUNT, {"of": self._id, "event": event})
 
     def _observe(self, connection: sa.Connection, trial: Trial) -> None:
-        """Store the observations that came with the event by which the trial was told."""
-        rows = [
+        if rows := self._observed(trial):
+            connection.execute(_OBSERVE, rows)
+
+    def _observed(self, trial: Trial) -> list[dict[str, Any]]:
+        """Return the rows of the observations that came with the event by which the trial was told."""
+        return [
             {
                 "study": self._id,
                 "trial": trial.number,
@@ -311,8 +464,6 @@ class SqlStudy:
             for position, told in enumerate(trial.observations)
             if told.told == trial.told
         ]
-        if rows:
-            connection.execute(_OBSERVE, rows)
 
     def _refresh(self, connection: sa.Connection) -> tuple[History, int]:
         """Take in what changed since the last read, and return what is known now."""
@@ -326,13 +477,16 @@ class SqlStudy:
             if connection.execute(_EXISTS, {"study": self._id}).first() is None:
                 raise StorageFailed(_DELETED)
             return
-        for row, trial in self._found(rows):
-            if row.number < len(self._trials):
-                self._trials[row.number] = trial
-            else:
-                self._trials.append(trial)
-        self._event = max(row.event for row in rows)
+        with understood(self._name):
+            event = max(row.event for row in rows)
+            for row, trial in self._found(rows):
+                if row.number < len(self._trials):
+                    self._trials[row.number] = trial
+                else:
+                    self._trials.append(trial)
+        self._event = event
         self._history = History(self._trials)
+        self._fresh.clear()
 
     def _load(self, connection: sa.Connection, number: int) -> Trial:
         rows = connection.execute(_ONE, {"study": self._id, "trial": number}).all()
@@ -372,4 +526,4 @@ def _terms(lease: Lease, until: float) -> dict[str, Any]:
 
 
 def _has_ended(held: Any, now: float) -> bool:
-    return bool(held.until < now) or Owner(**held.owner).is_dead()
+    return has_ended(Owner(**held.owner), held.driver, held.until, now)

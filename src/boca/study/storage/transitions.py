@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from boca.domain.errors import InvalidInput, InvalidTrial
-from boca.domain.trial import Trial
+from boca.domain.trial import History, Trial, point_key
+from boca.study.storage.base import Lease
+from boca.study.storage.owner import Owner
 
 
 def refuse_unstorable(trial: Trial) -> None:
@@ -57,12 +60,56 @@ def refuse_result(stored: Trial, result: Trial) -> None:
         )
 
 
+def imported_before(history: History, drafts: Sequence[Trial]) -> list[Trial | None]:
+    """Return for every imported result the trial that an earlier import made of it; None if there is none.
+
+    One source may have the same value twice, from two measurements: each is a trial of its own.
+    """
+    had: dict[tuple[object, ...], list[Trial]] = {}
+    for trial in reversed(history):
+        if trial.added:
+            had.setdefault(_import_key(trial), []).append(trial)
+    return [found.pop() if (found := had.get(_import_key(draft))) else None for draft in drafts]
+
+
+def _import_key(trial: Trial) -> tuple[object, ...]:
+    return point_key(trial.x), point_key(trial.z), trial.value, trial.noise
+
+
 LET_GO = 0.0
 """The end of a lease that was released or handed back; no lease can time out at this value."""
 
+_OVER = -1.0  # the end of a lease that was made, or renewed, for no time at all
 
-def taken_over(trial: Trial, *, driver: str, until: float, max_retries: int) -> Trial:
-    """Return a trial for its next driver, or as failed if its attempts are used up."""
+ended_here: set[str] = set()
+"""The drivers of this process whose runs are over: what one of them could not release is free."""
+
+
+def end_of(lease: Lease, now: float) -> float:
+    """Return until when a lease that begins now is held."""
+    return now + lease.seconds if lease.seconds > 0.0 else _OVER
+
+
+def has_ended(owner: Owner, driver: str, until: float, now: float) -> bool:
+    """Whether a trial is held by nobody: on its owner's machine the process tells, and elsewhere only the clock can.
+
+    A clock that is set forward, by a time server or after a suspend, must not rob a driver that lives.
+    """
+    if until <= LET_GO:
+        return True
+    if not owner.is_here:
+        return until < now
+    return owner.is_dead() or (driver in ended_here and owner.pid == os.getpid())
+
+
+def taken_over(trial: Trial, *, driver: str, until: float, max_retries: int, owner: Owner | None = None) -> Trial:
+    """Return a trial for its next driver, or as failed if its attempts are used up.
+
+    The death of a driver is no attempt if the trial ran in a worker, which died with it.  A driver of another machine
+    may still live: the next attempt has a number of its own, so that a late result is told from the one that counts.
+    """
+    if owner is not None and not owner.evaluates and until != LET_GO:
+        return trial if owner.is_dead() else replace(trial, attempt=trial.attempt + 1)
     if until == LET_GO:  # no process died; only a released trial is known to be evaluated nowhere else
         return replace(trial, attempt=trial.attempt + (0 if driver else 1))
     return given_up(trial) if trial.attempt >= max_retries else replace(trial, attempt=trial.attempt + 1)
