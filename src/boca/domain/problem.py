@@ -54,6 +54,11 @@ class Problem:
         if direction not in ("maximize", "minimize"):
             raise InvalidInput(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
         fidelity = fidelity or Space()
+        if not fidelity.is_box:
+            raise InvalidInput(
+                f"fidelity has {fidelity.restriction}, and every combination of fidelities must exist. "
+                "Give ranges alone, and let the cost say which combinations are expensive."
+            )
         shared = sorted(set(space) & set(fidelity))
         if shared:
             raise InvalidInput(

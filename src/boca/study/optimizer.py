@@ -261,6 +261,7 @@ class Optimizer:
         """Queue a point, to be handed out before the strategy's own; `z=None` is the target."""
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
+        self._refuse_infeasible(point, "x")
         self.storage.enqueue(point, fidelity)
 
     # How --------------------------------------------------------------------------------------------------------
@@ -322,9 +323,19 @@ class Optimizer:
         suggestion = self.strategy.suggest(self.problem, now.history, ledger.budget, rng)
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
+        self._refuse_infeasible(x, "the strategy's x")
         if not ledger.affords(z):
             return None
         return x, z, dict(suggestion.why), None
+
+    def _refuse_infeasible(self, x: Point, what: str) -> None:
+        """Refuse a point at which a known constraint does not hold; results from such points are data all the same."""
+        violated = self.problem.space.violated(x)
+        if violated is not None:
+            raise InvalidInput(
+                f"{what} is {x!r}, where the constraint {violated.words!r} does not hold; only points that satisfy "
+                "every constraint are run. Give such a point, or import a result that you have with opt.add."
+            )
 
     def _stands(self, x: Point, z: Point, number: int) -> Callable[[History], bool]:
         """Return whether a choice made for trial `number` still stands after others have claimed.

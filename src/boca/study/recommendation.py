@@ -32,7 +32,10 @@ def recommend(problem: Problem, history: History, strategy: object) -> Recommend
     model = posterior(strategy, problem, history)
     if model is None:
         return None
-    candidates = list({point_key(t.x): t.x for t in history.complete}.values())
+    queried = {point_key(t.x): t.x for t in history.complete}.values()
+    candidates = [x for x in queried if problem.space.violated(x) is None]
+    if not candidates:
+        return None
     mu, sigma = model.moments(problem.space.to_unit(candidates))
     best = int(np.argmax(mu - sigma))
     x = candidates[best]

@@ -35,7 +35,15 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
         "seed": seed,
         "budget": None if limit is None else asdict(limit),
     }
+    description |= _restrictions(problem.space)
     return dict(json.loads(json.dumps(description, allow_nan=False)))
+
+
+def _restrictions(space: Space) -> dict[str, Any]:
+    """Return the parts that only a space with known constraints has."""
+    if not space.constraints:
+        return {}
+    return {"where": [{"words": each.words, "fingerprint": each.fingerprint} for each in space.constraints]}
 
 
 def problem_of(spec: Mapping[str, Any]) -> Problem:
@@ -48,6 +56,7 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
         Space({name: parameter_from_json(values) for name, values in spec[part].items()})
         for part in ("space", "fidelity")
     )
+    space = space.with_words([(each["words"], each["fingerprint"]) for each in spec.get("where", [])])
     direction: Direction = spec["direction"]
     bare = Problem(space, fidelity, target=spec["target"], direction=direction)
     target_cost = spec["target_cost"]
@@ -75,20 +84,27 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
     if old or new:
         found["fields"] = _fields(old, new)
-    for part in stored:
+    for part in [*stored, *(part for part in given if part not in stored)]:
         if part in ("target_cost", "first_budget"):
             continue  # the fingerprint of the cost covers the one, to twelve digits; the other is never given
-        was, now = stored[part], given.get(part)
+        was, now = stored.get(part), given.get(part)
         if part == "strategy":
             was, now = _common(was, now), _common(now, was)
         if _exactly(was) != _exactly(now):
-            found[part] = f"{part} was {_short(was, now)} and is {_short(now, was)}"
+            found[part] = _changed(part, was, now)
     if "cost" in found and "measured" not in (stored["cost"], given["cost"]):
         if {"fidelity", "target"} & found.keys():
             del found["cost"]  # the same function has other values at other fidelities
         else:
             found["cost"] = "cost has other values at the same fidelities"
     return found
+
+
+def _changed(part: str, was: Any, now: Any) -> str:
+    """Return in words how a part differs; a part that only one study has is absent in the other."""
+    before = "absent" if was is None and part == "where" else _short(was, now)
+    after = "absent" if now is None and part == "where" else _short(now, was)
+    return f"{part} was {before} and is {after}"
 
 
 def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
