@@ -6,7 +6,7 @@ Of a constraint, a study stores the words and a fingerprint: its answers at `FIX
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,6 +38,13 @@ class Constraint:
     @classmethod
     def checked(cls, test: object, words: object, space: Space) -> Constraint:
         """Return the constraint, after it answered at the fixed points and in every branch of the space."""
+        return cls.of_answers(test, words, [space.from_unit(u) for u in shown_at(space)], space.names)
+
+    @classmethod
+    def of_answers(
+        cls, test: object, words: object, points: Sequence[Mapping[str, Any]], names: Sequence[str]
+    ) -> Constraint:
+        """Return the constraint with the fingerprint of its answers at some points of a space with these names."""
         if not callable(test):
             raise InvalidInput(
                 f"A constraint must be a function of x; got {test!r}. "
@@ -49,10 +56,10 @@ class Constraint:
                 "Type space.where(lambda x: x['a'] <= 1, 'a <= 1')."
             )
         made = cls(test, words, "")
-        answers = [made.holds(space.from_unit(u), space) for u in shown_at(space)]
+        answers = [made.holds(point, names) for point in points]
         return cls(test, words, hashlib.sha256(np.packbits(answers).tobytes()).hexdigest()[:16])
 
-    def holds(self, point: Mapping[str, Any], space: Space | None = None) -> bool:
+    def holds(self, point: Mapping[str, Any], names: Sequence[str] = ()) -> bool:
         """Whether the constraint holds at a point; one whose function is not known does."""
         if self.test is None:
             return True
@@ -60,7 +67,7 @@ class Constraint:
             answer = self.test(dict(point))
         except KeyError as error:
             name = error.args[0] if error.args else None
-            if space is not None and name in space.names:
+            if name in names:
                 raise InvalidInput(
                     f"The constraint {self.words!r} reads {name!r}, which is inactive at {dict(point)!r}. "
                     f"It must return True there if it has nothing to say: type `{name!r} not in x or ...`."
@@ -91,7 +98,7 @@ def fixed_points(d: int) -> FloatArray:  # (FIXED_POINTS, d)
 def shown_at(space: Space) -> FloatArray:  # (k, d)
     """Return the points at which a constraint shows what it is: the fixed ones, and one of every layout."""
     points = space.snap(fixed_points(len(space)))
-    if not space.optional.any() or space.is_list:
+    if not space.optional.any():
         return points
     layouts = np.vstack([branch.layouts for branch in space.branches])[:FIXED_POINTS]
     return np.vstack([points, space.snap(np.where(np.isnan(layouts), 0.5, layouts))])

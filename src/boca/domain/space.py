@@ -405,6 +405,8 @@ class Space(Mapping[str, Parameter]):
         self._conditions = Conditions.of(given)
         self.constraints: tuple[Constraint, ...] = ()
         self._example: Point | None = None
+        self.described_labels: tuple[str, ...] = ()
+        self._described_optional: frozenset[str] = frozenset()
         self.is_continuous = all(isinstance(parameter, Float) for parameter in given.values())
         self.has_choices = any(isinstance(parameter, Choice) for parameter in given.values())
 
@@ -438,8 +440,8 @@ class Space(Mapping[str, Parameter]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that a point may have."""
-        return tuple(self)
+        """The names that a point may have: of the parameters, and of labels that no model sees."""
+        return *self, *self.described_labels
 
     @property
     def is_list(self) -> bool:
@@ -471,7 +473,9 @@ class Space(Mapping[str, Parameter]):
     @property
     def optional(self) -> BoolArray:  # (d,)
         """Which parameters may be inactive."""
-        return np.zeros(len(self), dtype=bool) if self._conditions is None else self._conditions.optional
+        if self._conditions is None:
+            return np.array([name in self._described_optional for name in self], dtype=bool)
+        return self._conditions.optional
 
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
@@ -540,9 +544,19 @@ class Space(Mapping[str, Parameter]):
         narrower._example = example_of(narrower, example, self._example)
         return narrower
 
-    def with_words(self, known: Sequence[tuple[str, str]]) -> Self:
-        """Return the space with constraints of which only words and fingerprints are known, for those who read."""
+    def described(
+        self, known: Sequence[tuple[str, str]], *, labels: Sequence[str] = (), optional: Sequence[str] = ()
+    ) -> Self:
+        """Return the space as those see it who read a stored study.
+
+        Args:
+            known: words and fingerprints of its constraints.
+            labels: names in x that no model sees.
+            optional: parameters that may be inactive, although no condition says when.
+        """
         described = copy.copy(self)
+        described.described_labels = tuple(labels)
+        described._described_optional = frozenset(optional)
         described.constraints = tuple(Constraint(None, words, fingerprint) for words, fingerprint in known)
         return described
 

@@ -294,6 +294,17 @@ def unavailable(problem: Problem, history: History) -> set[tuple[PointKey, Point
     return taken
 
 
+def is_exhausted(problem: Problem, history: History) -> bool:
+    """Whether every point was run at the target, or is running there, and none is to be repeated."""
+    if problem.space.repeats:
+        return False
+    target = point_key(problem.target)
+    done = {x for x, z in unavailable(problem, history) if z == target}
+    if len(done) < problem.space.size:
+        return False
+    return all(point_key(problem.space.from_unit(u)) in done for u in problem.space.points())
+
+
 def barred(history: History) -> set[PointKey]:
     """Return the x at which three trials failed."""
     failures: dict[PointKey, int] = {}

@@ -38,7 +38,13 @@ def center(study: StudyView, at: Mapping[str, Any] | None) -> Point:
     if at is not None and not isinstance(at, Mapping):
         raise InvalidInput(f"at must map names of parameters to values; got {at!r}.")
     base = study.recommendation.x if study.recommendation is not None else study.history.complete[0].x
-    return study.problem.space.validate({**base, **(at or {})}, "at")
+    space = study.problem.space
+    if not space.is_list and len(space.names) == len(space):
+        return space.validate({**base, **(at or {})}, "at")
+    for name in at or {}:  # of a list: a slice goes through a row, and between the rows
+        axis_of(space, name, "at")
+    point = {name: value for name, value in {**base, **(at or {})}.items() if name in space}
+    return {name: space[name].validate(value, f"at[{name!r}]") for name, value in point.items()}
 
 
 def by_influence(study: StudyView) -> list[str]:

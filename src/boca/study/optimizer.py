@@ -18,7 +18,7 @@ from boca.domain.errors import InvalidInput, InvalidTrial
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point, finite_number
-from boca.domain.trial import History, Trial, occupied, point_key
+from boca.domain.trial import History, Trial, is_exhausted, point_key, unavailable
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
 from boca.study.opening import open_study
@@ -314,11 +314,13 @@ class Optimizer:
 
     def _choose(self, now: Snapshot, ledger: Ledger) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
         """Return the next point with its fidelity and its reasons; None if it is not affordable."""
-        running = occupied(now.history)
+        running = {(point_key(t.x), point_key(t.planned)) for t in now.history.running}
         for queued in now.queue:
             x, z = dict(queued.x), dict(queued.z)
             if ledger.affords(z) and (point_key(x), point_key(z)) not in running:
                 return x, z, {"reason": "Queued by the user.", "phase": "queued"}, queued
+        if is_exhausted(self.problem, now.history):
+            return None
         rng = np.random.default_rng([self.seed, len(now.history)])
         suggestion = self.strategy.suggest(self.problem, now.history, ledger.budget, rng)
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
@@ -345,7 +347,8 @@ class Optimizer:
         here = (point_key(x), point_key(z))
 
         def stands(history: History) -> bool:
-            others = {(point_key(t.x), point_key(t.planned)) for t in history[number:]} | occupied(history)
+            others = {(point_key(t.x), point_key(t.planned)) for t in history[number:]}
+            others |= unavailable(self.problem, history)
             return here not in others and self._ledger(history).affords(z)
 
         return stands

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from boca.domain.budget import Limit
+from boca.domain.candidates import Candidates
 from boca.domain.problem import Direction, Problem
 from boca.domain.space import Space, parameter_from_json
 from boca.strategies.registry import CLASSES, NAMES
@@ -40,10 +41,18 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
 
 
 def _restrictions(space: Space) -> dict[str, Any]:
-    """Return the parts that only a space with known constraints has."""
-    if not space.constraints:
-        return {}
-    return {"where": [{"words": each.words, "fingerprint": each.fingerprint} for each in space.constraints]}
+    """Return the parts that only a space with known constraints, or a list of candidates, has."""
+    parts: dict[str, Any] = {}
+    if space.constraints:
+        parts["where"] = [{"words": each.words, "fingerprint": each.fingerprint} for each in space.constraints]
+    if isinstance(space, Candidates):
+        parts["candidates"] = {
+            "rows": space.fingerprint,
+            "labels": list(space.labels),
+            "lacking": [name for name, may in zip(space, space.optional, strict=True) if may],
+            "repeat": space.repeat,
+        }
+    return parts
 
 
 def problem_of(spec: Mapping[str, Any]) -> Problem:
@@ -56,7 +65,9 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
         Space({name: parameter_from_json(values) for name, values in spec[part].items()})
         for part in ("space", "fidelity")
     )
-    space = space.with_words([(each["words"], each["fingerprint"]) for each in spec.get("where", [])])
+    words = [(each["words"], each["fingerprint"]) for each in spec.get("where", [])]
+    rows = spec.get("candidates", {})
+    space = space.described(words, labels=rows.get("labels", ()), optional=rows.get("lacking", ()))
     direction: Direction = spec["direction"]
     bare = Problem(space, fidelity, target=spec["target"], direction=direction)
     target_cost = spec["target_cost"]
@@ -102,8 +113,9 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
 
 def _changed(part: str, was: Any, now: Any) -> str:
     """Return in words how a part differs; a part that only one study has is absent in the other."""
-    before = "absent" if was is None and part == "where" else _short(was, now)
-    after = "absent" if now is None and part == "where" else _short(now, was)
+    may_lack = part in ("where", "candidates")
+    before = "absent" if was is None and may_lack else _short(was, now)
+    after = "absent" if now is None and may_lack else _short(now, was)
     return f"{part} was {before} and is {after}"
 
 
