@@ -18,7 +18,7 @@ _CHAIN_ROUNDS = 40  # a guard: a chain that finds nothing new ends
 _HALVINGS = (
     14  # of a move that leaves the feasible points: 2^-14 of the cube is as narrow as constraints are in practice
 )
-_LONGEST_DIFFERENCE = 1.5  # times the difference of two points of a chain, along which it moves
+_DIFFERENCES = (-1.0, 6.0)  # powers of two: how often the difference of two points of a chain is taken as a move
 
 
 def spread(space: Space, V: FloatArray, rng: np.random.Generator) -> FloatArray:  # (m, d) -> (k, d)
@@ -96,7 +96,7 @@ def chain(space: Space, known: FloatArray, rng: np.random.Generator, count: int)
             break
         base, one, other = (pool[rng.integers(len(pool), size=_CHAIN_MOVES)] for _ in range(3))
         anywhere = 10.0 ** rng.uniform(-3.0, 0.0, size=(_CHAIN_MOVES, 1)) * rng.standard_normal(base.shape)
-        along = _LONGEST_DIFFERENCE * rng.uniform(-1.0, 1.0, size=(_CHAIN_MOVES, 1)) * (one - other)
+        along = 2.0 ** rng.uniform(*_DIFFERENCES, size=(_CHAIN_MOVES, 1)) * (one - other)
         both = (one >= 0.0) & (other >= 0.0)
         goes_along = (rng.random((_CHAIN_MOVES, 1)) < 0.5) & both.any(axis=1, keepdims=True)
         moved, is_new = _halved(space, base, np.where(goes_along, np.where(both, along, 0.0), anywhere), rng)
