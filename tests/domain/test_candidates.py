@@ -34,7 +34,8 @@ def value(x):
 
 def test_columns_are_features_and_labels():
     assert {name: type(p) for name, p in SPACE.items()} == {"a": Float, "b": Int, "kind": Choice, "q": Float}
-    assert SPACE.names == ("a", "b", "kind", "q", "name") and SPACE.size == 40
+    assert SPACE.names == ("a", "b", "kind", "q", "name")
+    assert SPACE.size == 40
     assert list(SPACE.optional) == [False, False, False, True]
     assert SPACE.rows[0] == {name: ROWS[0][name] for name in ROWS[0]}
 
@@ -110,7 +111,8 @@ def test_the_search_finds_the_best_row_early():
 def test_constraints_leave_rows_out():
     few = SPACE.where("b <= 20").where(lambda x: x["kind"] != "x", "not x")
     expected = [row["name"] for row in ROWS if row["b"] <= 20 and row["kind"] != "x"]
-    assert [row["name"] for row in few.rows] == expected and len(SPACE.rows) == 40
+    assert [row["name"] for row in few.rows] == expected
+    assert len(SPACE.rows) == 40
     result = boca.maximize(value, few, budget=targets(99), seed=0)
     assert sorted(t.x["name"] for t in result.history) == sorted(expected)
     optimizer = boca.Optimizer(boca.Problem(few), budget=None, seed=0)

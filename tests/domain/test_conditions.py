@@ -69,7 +69,7 @@ def test_points_with_equal_values_of_other_parameters_are_two():
 
 
 def test_an_active_parameter_that_is_missing_is_named_with_its_condition():
-    with pytest.raises(InvalidInput, match="gamma.*rbf"):
+    with pytest.raises(InvalidInput, match=r"gamma.*rbf"):
         PIPELINE.validate({"kernel": "rbf", "C": 1.0}, "x")
 
 
@@ -117,9 +117,11 @@ def test_when_is_a_mapping_from_names_to_lists(when):
 def test_a_condition_is_shown_stored_and_compared():
     parameter = Int(1, 5, log=True, when={"k": ["x"]})
     assert parameter_from_json(parameter.to_json()) == parameter != Int(1, 5, log=True)
-    assert parameter.when == {"k": ["x"]} and hash(parameter) == hash(Int(1, 5, log=True, when={"k": ("x",)}))
+    assert parameter.when == {"k": ["x"]}
+    assert hash(parameter) == hash(Int(1, 5, log=True, when={"k": ("x",)}))
     assert repr(parameter) == "Int(low=1, high=5, log=True, when={'k': ['x']})"
-    assert "when" not in repr(Int(1, 5)) and "when" not in Int(1, 5).to_json()
+    assert "when" not in repr(Int(1, 5))
+    assert "when" not in Int(1, 5).to_json()
     assert dict(When({"k": ["x"]})) == {"k": ("x",)}
 
 

@@ -18,7 +18,9 @@ def test_a_constraint_narrows_a_copy():
     narrow = SQUARE.where(lambda x: x["a"] + x["b"] <= 1, "a + b <= 1")
     U = np.random.default_rng(0).random((200, 2))
     assert np.array_equal(narrow.feasible(U), U.sum(axis=1) <= 1)
-    assert SQUARE.constraints == () and SQUARE.is_box and not narrow.is_box
+    assert SQUARE.constraints == ()
+    assert SQUARE.is_box
+    assert not narrow.is_box
     assert "a + b <= 1" in repr(narrow)
 
 
@@ -44,12 +46,12 @@ def test_where_nothing_is_feasible_the_space_is_refused_unless_a_point_is_known(
         SQUARE.where(lambda x: bool(calls.append(1)) or thin(x), "thin")
     assert len(calls) >= TRIES
     assert SQUARE.where(thin, "thin", example={"a": 0.123456789, "b": 0.5}).example["a"] == 0.123456789
-    with pytest.raises(InvalidInput, match="example.*does not hold"):
+    with pytest.raises(InvalidInput, match=r"example.*does not hold"):
         SQUARE.where(thin, "thin", example={"a": 0.5, "b": 0.5})
 
 
 def test_a_function_that_reads_an_inactive_parameter_is_refused_with_its_branch():
-    with pytest.raises(InvalidInput, match="'gamma', which is inactive at .*'kernel': '(linear|poly)'"):
+    with pytest.raises(InvalidInput, match=r"'gamma', which is inactive at .*'kernel': '(linear|poly)'"):
         PIPELINE.where(lambda x: x["gamma"] <= 1, "gamma <= 1")
     PIPELINE.where(lambda x: x.get("gamma", 0.0) <= 1, "gamma <= 1")
     assert PIPELINE.where("gamma <= 1").violated({"kernel": "linear", "C": 1.0}) is None
@@ -105,7 +107,8 @@ def test_the_first_feasible_point_is_the_first_of_the_sequence():
     from scipy.stats import qmc
 
     every = qmc.Sobol(2, scramble=True, rng=np.random.default_rng(5)).random_base2(6)
-    assert index == int(np.argmax(every[:, 0] <= 0.3)) and np.array_equal(u, every[index])
+    assert index == int(np.argmax(every[:, 0] <= 0.3))
+    assert np.array_equal(u, every[index])
     later, _ = first_feasible(narrow, skip=index + 1, tries=64, seed=5)
     assert later == index + 1 + int(np.argmax(every[index + 1 :, 0] <= 0.3))
     assert first_feasible(narrow, skip=0, tries=1, seed=None) is not None

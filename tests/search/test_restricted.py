@@ -113,7 +113,8 @@ def test_the_rows_of_a_list_are_ranked():
     space = Candidates(rows)
     function = Function(space)
     found = maximum(space, function)
-    assert np.array_equal(np.sort(function.value(found))[::-1], function.value(found)) and len(found) == 100
+    assert np.array_equal(np.sort(function.value(found))[::-1], function.value(found))
+    assert len(found) == 100
 
 
 def test_direct_refuses_what_is_no_box():

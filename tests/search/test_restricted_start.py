@@ -23,7 +23,8 @@ def test_the_start_takes_the_next_feasible_point_of_the_sequence():
     space = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0)).where("a <= 0.25")
     trials = start(space)
     indices = [t.why[INDEX] for t in trials]
-    assert indices == sorted(set(indices)) and indices[-1] > 8
+    assert indices == sorted(set(indices))
+    assert indices[-1] > 8
     from scipy.stats import qmc
 
     seed = trials[0].why["sobol"]

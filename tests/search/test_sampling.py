@@ -25,7 +25,8 @@ def test_all_points_exist_and_satisfy_the_constraints(seed):
     rng = np.random.default_rng(seed)
     space = random_space(rng)
     U = spread(space, rng.random((48, len(space))), rng)
-    assert len(U) and exists(space, U)
+    assert len(U)
+    assert exists(space, U)
     assert exists(space, around(space, U[:2], rng, 16))
     assert exists(space, moved_by(space, U[0], 0.1, rng, 8))
     assert exists(space, chain(space, U[:1], rng, 24))
@@ -46,8 +47,10 @@ def test_a_chain_follows_a_set_of_a_ten_thousandth_of_the_volume(d):
         lambda x: abs(x["x0"] + x["x1"] - 1.0) < 5e-5, "a thin band", example={f"x{i}": 0.5 for i in range(d)}
     )
     U = chain(space, space.to_unit([space.example]), np.random.default_rng(0), 256)
-    assert len(U) >= 256 and np.all(np.abs(U[:, :2].sum(axis=1) - 1.0) < 5e-5)
-    assert U[:, 0].min() < 0.2 and U[:, 0].max() > 0.8
+    assert len(U) >= 256
+    assert np.all(np.abs(U[:, :2].sum(axis=1) - 1.0) < 5e-5)
+    assert U[:, 0].min() < 0.2
+    assert U[:, 0].max() > 0.8
 
 
 def test_a_chain_reaches_all_of_a_discrete_set():
