@@ -60,7 +60,7 @@ class Candidates(Space):
         flags(self, "repeat")
         self._rows = [_canonical(row, columns, known) for row in table]
         self._U = self.to_unit(self._rows)
-        self._lacking = np.array([any(name not in row for row in self._rows) for name in features])
+        self._optional = np.array([any(name not in row for row in self._rows) for name in features])
         self._kept = np.arange(len(self._rows))
         self._index = self._indexed()
         self._by_features = {self._features(row): i for i, row in enumerate(self._rows)}
@@ -91,11 +91,6 @@ class Candidates(Space):
     @property
     def repeats(self) -> bool:
         return self.repeat
-
-    @property
-    def optional(self) -> BoolArray:  # (d,)
-        """Which features some rows lack."""
-        return np.asarray(self.__dict__.get("_lacking", np.ones(len(self), dtype=bool)))
 
     @property
     def size(self) -> int:

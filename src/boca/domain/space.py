@@ -406,7 +406,7 @@ class Space(Mapping[str, Parameter]):
         self.constraints: tuple[Constraint, ...] = ()
         self._example: Point | None = None
         self.described_labels: tuple[str, ...] = ()
-        self._described_optional: frozenset[str] = frozenset()
+        self._optional = np.array([parameter.when is not None for parameter in given.values()], dtype=bool)
         self.is_continuous = all(isinstance(parameter, Float) for parameter in given.values())
         self.has_choices = any(isinstance(parameter, Choice) for parameter in given.values())
 
@@ -473,9 +473,7 @@ class Space(Mapping[str, Parameter]):
     @property
     def optional(self) -> BoolArray:  # (d,)
         """Which parameters may be inactive."""
-        if self._conditions is None:
-            return np.array([name in self._described_optional for name in self], dtype=bool)
-        return self._conditions.optional
+        return self._optional
 
     @cached_property
     def branches(self) -> tuple[Branch, ...]:
@@ -556,7 +554,7 @@ class Space(Mapping[str, Parameter]):
         """
         described = copy.copy(self)
         described.described_labels = tuple(labels)
-        described._described_optional = frozenset(optional)
+        described._optional = self._optional | np.array([name in optional for name in self], dtype=bool)
         described.constraints = tuple(Constraint(None, words, fingerprint) for words, fingerprint in known)
         return described
 

@@ -64,14 +64,14 @@ class Encoding:
         return np.hstack([self.x_features(U), self.z_features(Z)])
 
     def x_features(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n, Dx)
-        return _indicators(self.problem.space, U)
+        return _indicators(self.problem.space, U, self.x_numeric, self._x_arcs)
 
     def x_gradient(self, U: FloatArray, by_features: FloatArray) -> FloatArray:  # (n, d), (n, Dx) -> (n, d)
         """Return derivatives by unit coordinates from those by features; zero for choices and for what is inactive."""
         gradient = np.zeros_like(U)
         count = len(self.x_numeric)
         gradient[:, self.x_numeric] = by_features[:, :count]
-        arcs = _arcs(self.problem.space)
+        arcs = self._x_arcs
         if arcs:
             across, along = (by_features[:, count + k : count + 2 * len(arcs) : 2] for k in (0, 1))
             angle = _ARC * U[:, arcs]
@@ -82,13 +82,19 @@ class Encoding:
     def z_features(self, Z: FloatArray) -> FloatArray:  # (n, p) -> (n, Dz)
         if self.fidelity_kernel:
             return Z
-        features = _indicators(self.problem.fidelity, Z)
+        fidelity = self.problem.fidelity
+        features = _indicators(fidelity, Z, _numbers(fidelity), [])
         return np.column_stack([features, (self._unit_target == Z).all(axis=1)]) if self.is_extended else features
 
     @cached_property
     def x_numeric(self) -> list[int]:
         """The unit coordinates that are numeric and always active, in the order of their columns."""
         return _numbers(self.problem.space)
+
+    @cached_property
+    def _x_arcs(self) -> list[int]:
+        """The unit coordinates that are numeric and may be inactive: two columns each."""
+        return _arcs(self.problem.space)
 
     @cached_property
     def x_width(self) -> int:
@@ -120,7 +126,7 @@ class Encoding:
         """The product of a kernel on the domain and one on the fidelities.  [K17, eq. 3]"""
         d = len(self.problem.space)
         owners = _column_owners(self.problem.space)
-        numeric = len(self.x_numeric) + 2 * len(_arcs(self.problem.space))
+        numeric = len(self.x_numeric) + 2 * len(self._x_arcs)
         columns = tuple(range(len(owners)))
         groups: list[tuple[Profile, tuple[int, ...], tuple[int, ...]]]
         if self.profile == "se":
@@ -255,13 +261,15 @@ def _column_owners(space: Space) -> list[int]:
     return [*_numbers(space), *arcs, *(j for j, parameter in enumerate(space.values()) for _ in parameter.options)]
 
 
-def _indicators(space: Space, U: FloatArray) -> FloatArray:  # (n, d) -> (n, D)
-    if not space.has_choices and not space.optional.any():
+def _indicators(space: Space, U: FloatArray, numbers: list[int], arcs: list[int]) -> FloatArray:  # (n, d) -> (n, D)
+    if not space.has_choices and not arcs:
         return U
-    columns = [U[:, j] for j in _numbers(space)]
-    for j in _arcs(space):
-        radius = (U[:, j] >= 0.0) / _ARC  # so that the arc is as long as the range
-        columns.extend((radius * np.cos(_ARC * U[:, j]), radius * np.sin(_ARC * U[:, j])))
+    columns = [U[:, j] for j in numbers]
+    if arcs:
+        angle = _ARC * U[:, arcs]
+        radius = (angle >= 0.0) / _ARC  # so that the arc is as long as the range
+        both = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=2)
+        columns.append(both.reshape(len(U), 2 * len(arcs)))
     for j, parameter in enumerate(space.values()):
         if parameter.options:
             code = np.rint(U[:, j] * (len(parameter.options) - 1))
