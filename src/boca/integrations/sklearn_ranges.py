@@ -103,7 +103,8 @@ def _only_in(parameter: Parameter, switch: str, owners: list[int]) -> Parameter:
 def _entries(given: object, what: str, known: set[str]) -> Iterator[tuple[str, Any]]:
     """Yield the entries of a mapping from name to range; refuse a name that the estimator does not have."""
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"{what} must be a mapping from name to range, or a list of such; got {given!r}.")
+        or_list = ", or a list of such" if what == "space" else ""
+        raise InvalidInput(f"{what} must be a mapping from name to range{or_list}; got {given!r}.")
     for name, value in given.items():
         if name not in known:
             raise InvalidInput(
