@@ -169,8 +169,9 @@ class Candidates(Space):
         return self._to_unit_active(points)
 
     def from_unit(self, u: FloatArray) -> Point:  # (d,) -> the row there, or the nearest one
-        index = self._index.get(np.ascontiguousarray(u, dtype=float).tobytes())
-        return dict(self._rows[int(self._nearest(u[None, :])[0]) if index is None else index])
+        place = np.ascontiguousarray(u, dtype=float)
+        index = self._index.get(place.tobytes())
+        return dict(self._rows[int(self._nearest(place[None, :])[0]) if index is None else index])
 
     def snap(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m, d)
         """Return the nearest row for every row of U."""

@@ -630,7 +630,7 @@ class Space(Mapping[str, Parameter]):
         return U
 
     def from_unit(self, u: FloatArray) -> Point:  # (d,) -> a point
-        return self._at(u.tolist())
+        return self._at(np.asarray(u, dtype=float).tolist())
 
     def _at(self, u: Sequence[float]) -> Point:
         pairs = zip(self._parameters.items(), u, strict=True)
