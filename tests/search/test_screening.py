@@ -15,8 +15,9 @@ from boca.model.dataset import Dataset
 from boca.model.posterior import ALL_VALUED_UP_TO, LEADING_RESULTS, leading_count
 from boca.search import acquisition
 from boca.search.acquisition import BoundAcquisition
-from boca.search.maximizer import SCREENING_BATCH, STARTS, STARTS_PER_GROUP, Bounded, _ranked, _screened, sobol
-from boca.strategies.boca import _improvement_over_draws
+from boca.search.maximizer import STARTS, STARTS_PER_GROUP, _ranked, _screened, sobol
+from boca.search.objective import SCREENING_BATCH, Bounded
+from boca.strategies.boca_turns import _over_draws
 from boca.testing import Case
 from support.trials import made as trial_of
 
@@ -121,7 +122,7 @@ def test_a_bound_is_never_below_the_value(name, formula, out, bounded):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_bound_given_draws_is_never_below_the_value(name):
     fitted = model(name, eta2=0.1)
-    objective, U = _improvement_over_draws(fitted, fitted.queried, np.random.default_rng(0)), candidates(name)
+    objective, U = _over_draws(fitted, 0.0, np.random.default_rng(0)), candidates(name)
     value, bound = objective.value(U), objective.bound(U)
     assert np.all(bound >= value - 1e-9 * (1.0 + np.abs(value)))
     assert np.mean(bound > value + 1e-3) > 0.5
