@@ -8,6 +8,7 @@ result = boca.maximize(objective, space, fidelity, cost=cost, budget=boca.target
 from types import ModuleType
 
 from boca.domain.budget import Budget, seconds, targets
+from boca.domain.candidates import Candidates
 from boca.domain.errors import BocaError
 from boca.domain.problem import Problem
 from boca.domain.space import Choice, Float, Int, Space
@@ -29,6 +30,7 @@ __all__ = [
     "Boca",
     "BocaError",
     "Budget",
+    "Candidates",
     "Choice",
     "Float",
     "History",

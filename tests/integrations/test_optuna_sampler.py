@@ -578,3 +578,43 @@ def test_options_that_no_study_can_store_are_refused_in_the_first_trial() -> Non
     study = study_of(sampler())
     with pytest.raises(InvalidInput, match="Choice options must be"):
         study.optimize(lambda trial: len(trial.suggest_categorical("layers", [(8,), (8, 8)])), n_trials=1)
+
+
+PIPELINE = boca.Space(
+    kernel=boca.Choice(["rbf", "linear"]),
+    C=boca.Float(0.0, 1.0),
+    gamma=boca.Float(0.0, 1.0, when={"kernel": ["rbf"]}),
+)
+
+
+def conditional(trial: optuna.Trial) -> float:
+    kernel = trial.suggest_categorical("kernel", ["rbf", "linear"])
+    score = -((trial.suggest_float("C", 0.0, 1.0) - 0.3) ** 2)
+    if kernel == "rbf":
+        score += 1.0 - (trial.suggest_float("gamma", 0.0, 1.0) - 0.6) ** 2
+    return score
+
+
+def test_an_objective_with_branches_is_chosen_for_by_the_model() -> None:
+    study = optuna.create_study(direction="maximize", sampler=BocaSampler(space=PIPELINE, seed=0))
+    study.optimize(conditional, n_trials=20)
+    assert phases(study)[-10:] == ["model"] * 10
+    assert all(("gamma" in t.params) == (t.params["kernel"] == "rbf") for t in study.trials)
+    assert study.best_value > 0.98
+    problem = boca.Problem(PIPELINE)
+    back = from_optuna(study, problem)
+    assert [trial.x for trial in back] == [t.params for t in study.trials]
+
+
+def test_the_constraints_of_a_space_hold_in_optuna() -> None:
+    space = PIPELINE.where("C + gamma <= 0.8")
+    study = optuna.create_study(direction="maximize", sampler=BocaSampler(space=space, seed=0))
+    study.optimize(conditional, n_trials=12)
+    assert all(space.violated(t.params) is None for t in study.trials)
+
+
+def test_a_branch_that_the_space_does_not_know_is_not_drawn_in_silence() -> None:
+    flat = {"kernel": PIPELINE["kernel"], "C": PIPELINE["C"]}
+    study = optuna.create_study(direction="maximize", sampler=BocaSampler(space=flat, seed=0))
+    with pytest.warns(SpaceChanged, match="gamma"):
+        study.optimize(conditional, n_trials=8)

@@ -120,3 +120,40 @@ def test_an_upper_end_beyond_the_data_is_the_data():
         assert found.cv_results_["fidelity_n_samples"].max() == len(X)
     below = search(fidelity={"n_samples": (40, 120)}, budget=2).fit(X, Y)
     assert below.cv_results_["fidelity_n_samples"][below.best_index_] == 120
+
+
+def test_a_list_of_mappings_is_one_space_with_conditions():
+    settings = Settings.read(
+        [
+            {"kernel": ["rbf"], "C": boca.Float(0.1, 10), "gamma": boca.Float(0.01, 1)},
+            {"kernel": ["poly"], "C": boca.Float(0.1, 10), "degree": (2, 4), "gamma": boca.Float(0.1, 1)},
+        ],
+        {"kernel", "C", "gamma", "degree"},
+    )
+    space = settings.free
+    assert space["C"].when is None
+    assert {name: p.when for name, p in space.items() if p.when} == {
+        "gamma": {"space": [0]},
+        "degree": {"space": [1]},
+        "gamma [1]": {"space": [1]},
+    }
+    assert settings.of({"space": 0, "C": 1.0, "gamma": 0.5}) == {"kernel": "rbf", "C": 1.0, "gamma": 0.5}
+    x = {"space": 1, "C": 1.0, "degree": 3, "gamma [1]": 0.5}
+    assert settings.of(x) == {"kernel": "poly", "C": 1.0, "degree": 3, "gamma": 0.5}
+
+
+def test_a_list_of_one_mapping_is_that_mapping():
+    assert Settings.read([{"C": (1, 5)}], {"C"}) == Settings.read({"C": (1, 5)}, {"C"})
+
+
+def test_objects_stay_those_of_their_mapping():
+    one, two = object(), object()
+    settings = Settings.read([{"step": [one, two]}, {"step": [two, one], "C": (1, 5)}], {"step", "C"})
+    found = [settings.of(settings.free.from_unit(u)) for u in settings.free.points()]
+    assert {id(params["step"]) for params in found} == {id(one), id(two)}
+    assert sum("C" in params for params in found) == 10
+
+
+def test_a_list_of_anything_else_is_refused():
+    with pytest.raises(InvalidInput, match="list of such"):
+        Settings.read([("C", 1)], {"C"})

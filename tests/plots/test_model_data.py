@@ -15,6 +15,7 @@ from boca.domain.reasons import Reasons
 from boca.plots import model_data
 from boca.plots.study import study
 from plots.hills import FIDELITY, SPACE, height, optimizer
+from support.spaces import PIPELINE, studied
 
 
 @pytest.mark.parametrize("name", ["N", "T"])
@@ -102,3 +103,18 @@ def test_looking_changes_nothing_that_is_suggested():
         model_data.slices(study(looked))
         model_data.information_gap(study(looked))
     assert a.phase == "model"
+
+
+def test_plots_of_a_space_with_conditions_leave_out_what_is_inactive():
+    told = studied(boca.Problem(PIPELINE), np.random.default_rng(0), 40, lambda x: float(x["kernel"] == "linear"))
+    seen = study(told)
+    assert seen.recommendation.x["kernel"] == "linear"
+    assert model_data.by_influence(seen)[:2] == [n for n in model_data.by_influence(seen) if n in ("kernel", "C")]
+    assert "gamma is inactive" in model_data.slices(seen, "gamma").words
+    found = model_data.slices(seen, "gamma", at={"kernel": "rbf", "gamma": 0.1})
+    assert np.all(np.isfinite(found.mean))
+    inactive = np.array(["gamma" not in t.x for t in found.marks.trials])
+    assert np.array_equal(np.isnan(found.marks.along(found.axis)), inactive)
+    across = model_data.slices(seen, "kernel")
+    assert len(across.mean) == 3
+    assert "inactive" in model_data.map2d(seen, "C", "gamma").words

@@ -15,7 +15,8 @@ from boca.model.dataset import Dataset
 from boca.model.posterior import ALL_VALUED_UP_TO, LEADING_RESULTS, leading_count
 from boca.search import acquisition
 from boca.search.acquisition import BoundAcquisition
-from boca.search.maximizer import SCREENING_BATCH, STARTS, STARTS_PER_GROUP, Bounded, _ranked, _screened, sobol
+from boca.search.maximizer import STARTS, STARTS_PER_GROUP, _ranked, _screened, sobol
+from boca.search.objective import SCREENING_BATCH, Bounded
 from boca.strategies.boca_turns import TURNS
 from boca.testing import Case
 from support.trials import made as trial_of

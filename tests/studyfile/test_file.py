@@ -497,11 +497,11 @@ N = LONG["fidelity"]["N"]
     [
         # keys
         ({"sed": 3}, "got 'sed' (did you mean 'seed'?)."),
-        ({"zzz": 3}, "A study may have the keys name, direction, objective, command, cost, budget, strategy, seed, "
-                     "workers, timeout, max_retries, grace, storage, space, fidelity; got 'zzz'."),
-        ({"space": {"C": {**C, "lo": 3}}}, "space.C may have the keys type, low, high, log; got 'lo' (did you mean"),
+        ({"zzz": 3}, "A study may have the keys name, direction, deterministic, first, objective, command, cost, budget, strategy, seed, "
+                     "workers, timeout, max_retries, grace, storage, where, space, fidelity; got 'zzz'."),
+        ({"space": {"C": {**C, "lo": 3}}}, "C may have the keys type, low, high, log, when; got 'lo' (did you mean"),
         ({"fidelity": {"N": {**N, "tarket": 3}}}, "N may have the keys type, low, high, log, target; got 'tarket'"),
-        ({"space": {"C": {"type": "choice", "choices": [1, 2], "low": 3}}}, "keys type, choices; got 'low'"),
+        ({"space": {"C": {"type": "choice", "choices": [1, 2], "low": 3}}}, "keys type, choices, when; got 'low'"),
         ({"budget": {"target": 3}}, "budget may have the keys targets, seconds, cost; got 'target' (did you"),
         # single values
         ({"name": 3}, "name must be a string that is not empty; got 3."),
@@ -638,3 +638,52 @@ def test_whatever_stands_in_a_place_there_is_a_study_or_a_sentence(folder, place
         return
     assert said.endswith(".")
     assert "\n" not in said
+
+
+# Conditions and constraints -------------------------------------------------------------------------------------------
+
+CONDITIONAL = """
+objective = "objective:plain"
+budget = { targets = 3 }
+where = ["C + degree <= 9", "C >= 0.5"]
+
+[space]
+kernel = { type = "choice", choices = ["rbf", "poly"] }
+C = { type = "float", low = 0.1, high = 10 }
+degree = { type = "int", low = 2, high = 5, when = { kernel = ["poly"] } }
+"""
+
+
+def test_conditions_and_constraints_are_read_and_respected(folder):
+    (folder / "study.toml").write_text(CONDITIONAL)
+    found = load(folder / "study.toml")
+    space = found.problem.space
+    assert space["degree"] == boca.Int(2, 5, when={"kernel": ["poly"]})
+    assert [constraint.words for constraint in space.constraints] == ["C + degree <= 9", "C >= 0.5"]
+    optimizer = boca.Optimizer(found.problem, budget=found.budget, seed=0)
+    for trial in (optimizer.ask() for _ in range(3)):
+        assert space.violated(trial.x) is None
+        assert ("degree" in trial.x) == (trial.x["kernel"] == "poly")
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "part"),
+    [
+        ('where = ["C + degree <= 9", "C >= 0.5"]', 'where = "C >= 0.5"', "where must be a list"),
+        ('"C >= 0.5"', '"D >= 0.5"', "'D'"),
+        ('"C >= 0.5"', '"C >= 11"', "No point"),
+        ('"C >= 0.5"', "\"__import__('os').getcwd() == C\"", "__import__"),
+        ('when = { kernel = ["poly"] }', 'when = { kernel = "poly" }', "space.degree: when"),
+        ('when = { kernel = ["poly"] }', 'when = { kernel = ["linear"] }', "'linear'"),
+        ('when = { kernel = ["poly"] }', 'when = { core = ["poly"] }', "'core'"),
+    ],
+)
+def test_a_condition_or_a_constraint_that_cannot_be_is_refused(folder, was, now, part):
+    assert was in CONDITIONAL
+    (folder / "study.toml").write_text(CONDITIONAL.replace(was, now))
+    with pytest.raises(InvalidInput, match=part):
+        load(folder / "study.toml")
+
+
+def test_a_fidelity_has_no_condition(folder):
+    assert "when" in refusal(folder, {**LONG, "fidelity": {"N": {**N, "when": {"C": [1]}}}})

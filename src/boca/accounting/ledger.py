@@ -134,7 +134,7 @@ class Ledger:
         first = self.first or self.limit
         if self.limit is None:
             if first is None or first.unit == "seconds":
-                start = _START_TARGETS_PER_COORDINATE * (len(self.problem.space) + 1) * self.costs.target
+                start = _START_TARGETS_PER_COORDINATE * (self.problem.space.widest + 1) * self.costs.target
             else:
                 start = _START_SHARE * self._worth(first)
             return Budget(math.inf, start, self.spent, self.reserved or 0.0)

@@ -1,4 +1,4 @@
-"""Subcommands besides `show` that read a study and never change it: `best`, `export`, `backup`, `dashboard`, `report`."""
+"""Subcommands besides `show` that only read a study: `best`, `export`, `backup`, `dashboard`, `report`."""
 
 from __future__ import annotations
 

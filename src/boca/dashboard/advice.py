@@ -163,7 +163,8 @@ def advise(study: WatchedStudy) -> Advice:
     found = seen.recommendation
     if found is None:
         return Advice(study.told, words=seen.why_no_model if study.history.complete else None)
-    point = {"x": list(found.x.values()), "mean": found.mean, "std": found.std, "verified": found.verified}
+    values = [found.x.get(name) for name in seen.problem.space.names]
+    point = {"x": values, "mean": found.mean, "std": found.std, "verified": found.verified}
     return Advice(study.told, point)
 
 

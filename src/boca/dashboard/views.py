@@ -14,7 +14,8 @@ from boca.dashboard import spending
 from boca.dashboard.advice import Advice
 from boca.dashboard.watch import Broken, WatchedStudy, World
 from boca.domain.failures import Cause, causes
-from boca.domain.space import Parameter, Point
+from boca.domain.problem import Problem
+from boca.domain.space import Point, Space
 from boca.domain.trial import Trial
 
 _MAX_LATEST = 12  # trials in the table; any other is shown by its number
@@ -50,6 +51,7 @@ def _line(study: WatchedStudy | Broken) -> dict[str, Any]:
 def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
     """Return a study with the trials that changed after the event `since`."""
     problem, best = shown.problem, shown.best
+    failed = [t for t in shown.history.finished if t.state == "failed"]
     return {
         "name": shown.row.name,
         "key": shown.key,
@@ -63,27 +65,33 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "target": list(problem.target.values()),
         "counts": _counts(shown),
         "budget": spending.summary(shown.ledger),
-        "best": None if best is None else {"number": best.number, "value": best.value, "x": _values(best.x)},
+        "best": _best(best, problem),
         "advice": _advised(shown, advice),
         "running": [_running(shown, trial) for trial in shown.history.running[:_MAX_RUNNING]],
         "causes": [_cause(cause) for cause in causes(shown.history)[:_MAX_FAILURES]],
-        "failures": [_row(t) for t in shown.history.finished if t.state == "failed"][: -_MAX_FAILURES - 1 : -1],
-        "latest": [_row(trial) for trial in reversed(shown.history[-_MAX_LATEST:])],
+        "failures": [_row(t, problem) for t in failed[: -_MAX_FAILURES - 1 : -1]],
+        "latest": [_row(trial, problem) for trial in reversed(shown.history[-_MAX_LATEST:])],
         "trials": _columns(shown, since),
         "repriced": spending.repriced(shown.ledger),
     }
+
+
+def _best(best: Trial | None, problem: Problem) -> dict[str, Any] | None:
+    if best is None:
+        return None
+    return {"number": best.number, "value": best.value, "x": _values(best.x, problem.space)}
 
 
 def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
     """Return one trial with its whole `why` and the end of what it printed."""
     output = heavy["output"]
     return {
-        **_row(one),
+        **_row(one, shown.problem),
         "message": one.reason,
         "noise": one.noise,
         "overhead": one.overhead,
         "at_target": shown.problem.is_target(one.z),
-        "parameters": list(shown.problem.space),
+        "parameters": list(shown.problem.space.names),
         "fidelities": list(shown.problem.fidelity),
         "why": heavy["why"],
         "output": None if output is None else output[-_MAX_OUTPUT:],
@@ -110,12 +118,14 @@ def _strategy(stored: Any) -> str:
     return str(named).rpartition(".")[2]
 
 
-def _parameters(space: Mapping[str, Parameter]) -> list[dict[str, Any]]:
-    return [{"name": name, **parameter.to_json()} for name, parameter in space.items()]
+def _parameters(space: Space) -> list[dict[str, Any]]:
+    labels = [{"name": name, "type": "label"} for name in space.names if name not in space]
+    return [{"name": name, **parameter.to_json()} for name, parameter in space.items()] + labels
 
 
-def _values(point: Point) -> list[Any]:
-    return list(point.values())
+def _values(point: Point, space: Space) -> list[Any]:
+    """Return the values in the order of the names; None for what is inactive."""
+    return [point.get(name) for name in space.names]
 
 
 def _advised(shown: WatchedStudy, advice: Advice | None) -> dict[str, Any] | None:
@@ -128,13 +138,13 @@ def _advised(shown: WatchedStudy, advice: Advice | None) -> dict[str, Any] | Non
 
 
 def _running(shown: WatchedStudy, trial: Trial) -> dict[str, Any]:
-    return _row(trial) | {
+    return _row(trial, shown.problem) | {
         "age": max(time.time() - shown.began[trial.number], 0.0),
         "is_overdue": trial.number in shown.overdue,
     }
 
 
-def _row(trial: Trial) -> dict[str, Any]:
+def _row(trial: Trial, problem: Problem) -> dict[str, Any]:
     return {
         "number": trial.number,
         "state": trial.state,
@@ -144,8 +154,8 @@ def _row(trial: Trial) -> dict[str, Any]:
         "phase": trial.phase,
         "attempt": trial.attempt,
         "message": None if trial.reason is None else _cut(trial.reason),
-        "x": _values(trial.x),
-        "z": _values(trial.z),
+        "x": _values(trial.x, problem.space),
+        "z": _values(trial.z, problem.fidelity),
     }
 
 
@@ -162,7 +172,7 @@ def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
         "told": [t.told for t in changed],
         "paid": [shown.ledger.charge(t) for t in changed],
         "at_target": [shown.problem.is_target(t.z) for t in changed],
-        "z": _transposed((_values(t.z) for t in changed), len(shown.problem.fidelity)),
+        "z": _transposed((_values(t.z, shown.problem.fidelity) for t in changed), len(shown.problem.fidelity)),
     }
 
 

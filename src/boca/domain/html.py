@@ -33,7 +33,8 @@ def history(trials: Sequence[Trial], title: str) -> str:
     """Return a table with one row per trial."""
     if not trials:
         return f"<div>{escape(title)}</div>"
-    parts = [("x", name) for name in trials[0].x] + [("z", name) for name in trials[0].z]
+    names = dict.fromkeys(name for trial in trials for name in trial.x)
+    parts = [("x", name) for name in names] + [("z", name) for name in trials[0].z]
     shown, hidden = parts[:MAX_COLUMNS], parts[MAX_COLUMNS:]
     heads = ["trial", "state", "value", "cost", *(text(name, _MAX_NAME) for _, name in shown), "phase"]
     rows = [_row(trial, shown) for trial in ends(trials, MAX_ROWS)]
@@ -52,7 +53,8 @@ def ends(trials: Sequence[Trial], limit: int) -> list[Trial]:
 
 
 def _row(trial: Trial, parts: Iterable[tuple[str, str]]) -> list[str]:
-    values = (option(getattr(trial, part).get(name), _MAX_NAME) for part, name in parts)
+    points = ((getattr(trial, part), name) for part, name in parts)
+    values = (option(point[name], _MAX_NAME) if name in point else "" for point, name in points)
     return [str(trial.number), trial.state, text(trial.value), readable(trial.cost), *values, trial.phase]
 
 

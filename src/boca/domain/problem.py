@@ -60,6 +60,11 @@ class Problem:
         if cost is not None and not callable(cost):
             raise InvalidInput(f"cost must be a function of z, or None to have it measured; got {cost!r}.")
         fidelity = fidelity or Space()
+        if not fidelity.is_box:
+            raise InvalidInput(
+                f"fidelity has {fidelity.restriction}, and every combination of fidelities must exist. "
+                "Give ranges alone, and let the cost say which combinations are expensive."
+            )
         shared = sorted(set(space) & set(fidelity))
         if shared:
             raise InvalidInput(

@@ -7,19 +7,24 @@ convert exactly, so the model sees the point that is evaluated.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Literal, TypeAlias
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boca.domain import shorthand
+from boca.domain.conditions import INACTIVE, Branch, Conditions, When, branches_of
+from boca.domain.constraints import Constraint, example_of, fixed_points
 from boca.domain.errors import InvalidInput, flags
+from boca.domain.expression import Expression
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
@@ -104,14 +109,19 @@ class Float:
     low: float
     high: float
     log: bool = False
+    when: When | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         flags(self, "log")
+        _set_condition(self, self.when)
         object.__setattr__(self, "low", finite_number(self.low, "Float low"))
         object.__setattr__(self, "high", finite_number(self.high, "Float high"))
         _check_bounds(self.low, self.high, self.log, "Float")
         if not math.isfinite(self.high - self.low):
             raise InvalidInput(f"Float needs a finite width; got low={self.low!r}, high={self.high!r}. Rescale it.")
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -128,7 +138,7 @@ class Float:
         return np.linspace(0.0, 1.0, points)
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
+        return {"type": self.kind, "low": self.low, "high": self.high, "log": self.log, **_condition(self.when)}
 
     def validate(self, value: object, what: str) -> float:
         number = finite_number(value, what)
@@ -168,9 +178,11 @@ class Int:
     low: int
     high: int
     log: bool = False
+    when: When | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         flags(self, "log")
+        _set_condition(self, self.when)
         object.__setattr__(self, "low", whole_number(self.low, "Int low"))
         object.__setattr__(self, "high", whole_number(self.high, "Int high"))
         _check_bounds(self.low, self.high, self.log, "Int")
@@ -179,6 +191,9 @@ class Int:
             raise InvalidInput(
                 f"Int needs bounds and a width of at most {limit}; got low={self.low}, high={self.high}. Use Float."
             )
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -194,7 +209,7 @@ class Int:
         return np.unique(self.snap(np.linspace(0.0, 1.0, points)))
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self.kind, "low": self.low, "high": self.high, "log": self.log}
+        return {"type": self.kind, "low": self.low, "high": self.high, "log": self.log, **_condition(self.when)}
 
     def validate(self, value: object, what: str) -> int:
         number = whole_number(value, what)
@@ -245,8 +260,9 @@ class Choice:
     log: ClassVar[bool] = False
 
     choices: tuple[Any, ...]
+    when: When | None = None
 
-    def __init__(self, choices: Sequence[Any]) -> None:
+    def __init__(self, choices: Sequence[Any], *, when: Mapping[str, Sequence[Any]] | None = None) -> None:
         if isinstance(choices, str) or not isinstance(choices, Sequence):
             raise InvalidInput(f"Choice needs a list of options; got {choices!r}.")
         options = tuple(_plain(option) for option in choices)
@@ -263,6 +279,10 @@ class Choice:
         if any(a == b for i, a in enumerate(options) for b in options[:i]):
             raise InvalidInput(f"Choice options must differ from each other; got {list(options)!r}.")
         object.__setattr__(self, "choices", options)
+        _set_condition(self, when)
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
     @property
     def options(self) -> tuple[Any, ...]:
@@ -282,7 +302,7 @@ class Choice:
         return self.to_unit(self.choices)
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self.kind, "choices": list(self.choices)}
+        return {"type": self.kind, "choices": list(self.choices), **_condition(self.when)}
 
     def validate(self, value: object, what: str) -> Any:
         return self.choices[self._index(value, what)]
@@ -321,15 +341,33 @@ class Choice:
 
 
 Parameter: TypeAlias = Float | Int | Choice
-"""All have `kind`, `is_ordered`, `options` (empty if ordered), `ends` (None if not), `log`, `levels` and `to_json`."""
+"""All have `kind`, `is_ordered`, `options` (empty if ordered), `ends` (None if not), `log`, `levels`, `when` (None if
+always active) and `to_json`."""
+
+
+def _set_condition(parameter: Parameter, when: Mapping[str, Sequence[Any]] | None) -> None:
+    object.__setattr__(parameter, "when", when if when is None or isinstance(when, When) else When(when))
+
+
+def _condition(when: When | None) -> dict[str, Any]:
+    return {} if when is None else {"when": when.to_json()}
+
+
+def _shown(parameter: Parameter) -> str:
+    """Return a parameter as code, its condition only if it has one."""
+    names = ["choices"] if isinstance(parameter, Choice) else ["low", "high", "log"]
+    values = [f"{name}={getattr(parameter, name)!r}" for name in names]
+    values += [] if parameter.when is None else [f"when={parameter.when!r}"]
+    return f"{type(parameter).__name__}({', '.join(values)})"
 
 
 def parameter_from_json(described: Mapping[str, Any]) -> Parameter:
     """Return the parameter that `to_json` described."""
+    when = described.get("when")
     if described["type"] == "choice":
-        return Choice(described["choices"])
+        return Choice(described["choices"], when=when)
     kind = Float if described["type"] == "float" else Int
-    return kind(described["low"], described["high"], log=described["log"])
+    return kind(described["low"], described["high"], log=described["log"], when=when)
 
 
 def _parameter(typed: object, name: str) -> Parameter:
@@ -376,8 +414,13 @@ class Space(Mapping[str, Parameter]):
             if not isinstance(name, str) or not name:
                 raise InvalidInput(f"A parameter's name must be a non-empty string; got {name!r}.")
         self._parameters = {name: _parameter(typed, name) for name, typed in given.items()}
-        self.is_continuous = all(isinstance(parameter, Float) for parameter in self.values())
-        self.has_choices = any(isinstance(parameter, Choice) for parameter in self.values())
+        self._conditions = Conditions.of(self._parameters)
+        self.constraints: tuple[Constraint, ...] = ()
+        self._example: Point | None = None
+        self.described_labels: tuple[str, ...] = ()
+        self._optional = np.array([parameter.when is not None for parameter in self._parameters.values()], dtype=bool)
+        self.is_continuous = all(isinstance(parameter, Float) for parameter in self._parameters.values())
+        self.has_choices = any(isinstance(parameter, Choice) for parameter in self._parameters.values())
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -389,13 +432,75 @@ class Space(Mapping[str, Parameter]):
         return len(self._parameters)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._parameters.items()))
+        return hash((tuple(self._parameters.items()), self._known_constraints()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and tuple(self.items()) == tuple(other.items())
+        return (
+            isinstance(other, Space)
+            and tuple(self.items()) == tuple(other.items())
+            and self._known_constraints() == other._known_constraints()
+        )
+
+    def _known_constraints(self) -> tuple[tuple[str, str], ...]:
+        return tuple((constraint.words, constraint.fingerprint) for constraint in self.constraints)
 
     def __repr__(self) -> str:
-        return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
+        limits = "".join(f".where({constraint.words!r})" for constraint in self.constraints)
+        return f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())}){limits}"
+
+    # What exists ----------------------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that a point may have: of the parameters, and of labels that no model sees."""
+        return *self, *self.described_labels
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the points are the rows of a list, as those of `Candidates` are."""
+        return False
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a point may be run again at a fidelity where it has a result."""
+        return True
+
+    @property
+    def is_box(self) -> bool:
+        """Whether every combination of values is a point."""
+        return self._conditions is None and not self.constraints and not self.is_list
+
+    @property
+    def restriction(self) -> str:
+        """What makes the space no box, in words."""
+        if self.is_list:
+            return "a list of candidates"
+        return "conditions" if self._conditions is not None else "known constraints"
+
+    @property
+    def switches(self) -> BoolArray:  # (d,)
+        """Which parameters are named by a condition of another one."""
+        return np.zeros(len(self), dtype=bool) if self._conditions is None else self._conditions.switches
+
+    @property
+    def optional(self) -> BoolArray:  # (d,)
+        """Which parameters may be inactive."""
+        return self._optional
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """The sets of parameters that are active together; without conditions there is one, of all parameters."""
+        if self._conditions is None:
+            return (Branch(np.ones(len(self), dtype=bool), np.full((1, len(self)), math.nan)),)
+        layouts = self._conditions.layouts
+        if layouts is None:
+            layouts = self._conditions.layouts_of(self.snap(fixed_points(len(self))))
+        return branches_of(layouts)
+
+    @cached_property
+    def widest(self) -> int:
+        """How many parameters are active together at most."""
+        return max(int(branch.active.sum()) for branch in self.branches)
 
     def _repr_html_(self) -> str:
         from boca.domain import html
@@ -404,23 +509,103 @@ class Space(Mapping[str, Parameter]):
 
     @property
     def size(self) -> int | float:
-        """How many points there are; infinite if one parameter is a Float."""
+        """How many points there are, those outside of constraints included; infinite if one parameter is a Float."""
         levels = [p.levels for p in self.values()]
-        return math.inf if None in levels else math.prod(level for level in levels if level is not None)
+        if None in levels:
+            return math.inf
+        known = [level for level in levels if level is not None]
+        layouts = None if self._conditions is None else self._conditions.layouts
+        if layouts is None:
+            return math.prod(known)
+        return sum(math.prod(known[j] for j in np.flatnonzero(np.isnan(row))) for row in layouts)
 
-    def points(self) -> FloatArray:  # (size, d)
-        """Return every point of a finite space, in unit coordinates."""
+    def points(self) -> FloatArray:  # (k, d)
+        """Return every point of a finite space that its constraints allow, in unit coordinates."""
         axes = [p.axis(p.levels) for p in self.values() if p.levels is not None]
         if len(axes) < len(self):
             raise InvalidInput(f"Only a finite space can be listed; got {self!r}.")
-        return np.array(list(itertools.product(*axes)))
+        layouts = None if self._conditions is None else self._conditions.layouts
+        if layouts is None:
+            every = np.array(list(itertools.product(*axes)))
+        else:
+            of = (
+                itertools.product(*(axes[j] if math.isnan(u) else [u] for j, u in enumerate(row.tolist())))
+                for row in layouts
+            )
+            every = np.array(list(itertools.chain.from_iterable(of)))
+        return every[self.feasible(every)] if self.constraints else every
+
+    # Known constraints ----------------------------------------------------------------------------------------------
+
+    def where(
+        self,
+        test: Callable[[Point], bool] | str,
+        words: str | None = None,
+        *,
+        example: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Return the space with one more known constraint: only points at which it holds are suggested.
+
+        Args:
+            test: a function of x that returns True or False, or an expression such as "a + b <= 1".
+            words: the constraint in words, which a study stores and shows; an expression needs none.
+            example: a point that satisfies every constraint; needed if 131,072 tries find none.
+        """
+        if isinstance(test, str):
+            words = test if words is None else words
+            test = Expression.parse(test, self.names)
+        constraint = Constraint.checked(test, words, self)
+        narrower = self._narrowed(constraint)
+        narrower._example = example_of(narrower, example, self._example)
+        return narrower
+
+    def described(
+        self, known: Sequence[tuple[str, str]], *, labels: Sequence[str] = (), optional: Sequence[str] = ()
+    ) -> Self:
+        """Return the space as those see it who read a stored study.
+
+        Args:
+            known: words and fingerprints of its constraints.
+            labels: names in x that no model sees.
+            optional: parameters that may be inactive, although no condition says when.
+        """
+        described = copy.copy(self)
+        described.described_labels = tuple(labels)
+        described._optional = self._optional | np.array([name in optional for name in self], dtype=bool)
+        described.constraints = tuple(Constraint(None, words, fingerprint) for words, fingerprint in known)
+        return described
+
+    def _narrowed(self, constraint: Constraint) -> Self:
+        """Return a copy with one more constraint."""
+        narrower = copy.copy(self)
+        narrower.constraints = (*self.constraints, constraint)
+        return narrower
+
+    @property
+    def example(self) -> Point | None:
+        """A point that satisfies every constraint; None if there are none."""
+        return None if self._example is None else dict(self._example)
+
+    def violated(self, point: Mapping[str, Any]) -> Constraint | None:
+        """Return the first constraint that does not hold at a point."""
+        return next((constraint for constraint in self.constraints if not constraint.holds(point)), None)
+
+    def feasible(self, U: FloatArray) -> BoolArray:  # (m, d) -> (m,)
+        """Return at which points every constraint holds."""
+        if not self.constraints:
+            return np.ones(len(U), dtype=bool)
+        return np.array([self.violated(self._at(u)) is None for u in U.tolist()], dtype=bool)
+
+    # Points -----------------------------------------------------------------------------------------------------------
 
     def validate(self, point: Mapping[str, Any], what: str) -> Point:
-        """Return the point with every value in its canonical type, or refuse it."""
+        """Return the point with every value in its canonical type, or refuse it; inactive parameters are left out."""
         if not isinstance(point, Mapping):
             raise InvalidInput(f"{what} must be a mapping with the names {list(self)}; got {point!r}.")
-        missing = [name for name in self if name not in point]
         unknown = [name for name in point if name not in self._parameters]
+        if self._conditions is not None and not unknown:
+            return self._validate_active(self._conditions, point, what)
+        missing = [name for name in self if name not in point]
         if missing or unknown:
             raise InvalidInput(
                 f"{what} must have exactly the names {list(self)}; "
@@ -428,25 +613,67 @@ class Space(Mapping[str, Parameter]):
             )
         return {name: parameter.validate(point[name], f"{what}[{name!r}]") for name, parameter in self.items()}
 
+    def _validate_active(self, conditions: Conditions, point: Mapping[str, Any], what: str) -> Point:
+        names = list(self)
+        active: Point = {}
+        units: dict[int, float] = {}
+        for j in conditions.order:
+            name, parameter = names[j], self[names[j]]
+            if not conditions.is_active(j, units):
+                continue
+            if name not in point:
+                condition = "" if parameter.when is None else f", which is active when {parameter.when!r}"
+                raise InvalidInput(
+                    f"{what} has no {name!r}{condition}; got {dict(point)!r}. "
+                    f"x holds every active parameter: give {name!r} too."
+                )
+            active[name] = parameter.validate(point[name], f"{what}[{name!r}]")
+            if conditions.switches[j]:
+                units[j] = float(parameter.to_unit([active[name]])[0])
+        return {name: active[name] for name in self if name in active}
+
     def to_unit(self, points: Sequence[Mapping[str, Any]]) -> FloatArray:  # n points -> (n, d)
+        """Return unit coordinates; those of inactive parameters are `INACTIVE`."""
+        if self.optional.any():
+            return self._to_unit_active(points)
         columns = [parameter.to_unit([point[name] for point in points]) for name, parameter in self.items()]
         return np.column_stack(columns) if columns else np.empty((len(points), 0))
 
+    def _to_unit_active(self, points: Sequence[Mapping[str, Any]]) -> FloatArray:
+        U = np.full((len(points), len(self)), INACTIVE)
+        for j, (name, parameter) in enumerate(self.items()):
+            here = [i for i, point in enumerate(points) if name in point]
+            U[here, j] = parameter.to_unit([points[i][name] for i in here])
+        return U
+
     def from_unit(self, u: FloatArray) -> Point:  # (d,) -> a point
-        return {name: parameter.from_unit(float(u[j])) for j, (name, parameter) in enumerate(self.items())}
+        return self._at(np.asarray(u, dtype=float).tolist())
+
+    def _at(self, u: Sequence[float]) -> Point:
+        pairs = zip(self._parameters.items(), u, strict=True)
+        if self._conditions is None:
+            return {name: parameter.from_unit(v) for (name, parameter), v in pairs}
+        return {name: parameter.from_unit(v) for (name, parameter), v in pairs if v >= 0.0}
 
     def columns(self, U: FloatArray) -> dict[str, Any]:  # (m, d) -> name to (m,)
-        """Return the values of many points by name."""
+        """Return the values of many points by name; every parameter must be active at them."""
         return {
             name: np.array([parameter.from_unit(u) for u in U[:, j].tolist()])
             for j, (name, parameter) in enumerate(self.items())
         }
 
     def snap(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m, d)
-        """Return the nearest point that exists for every row."""
+        """Return the nearest combination of values for every row, whether constraints allow it or not.
+
+        A parameter that is active and has no coordinate takes the middle of its range.
+        """
         if self.is_continuous:
             return np.minimum(np.maximum(U, 0.0), 1.0)
+        if self._conditions is not None:
+            U = np.where(U < 0.0, 0.5, U)
         snapped = np.empty_like(U, dtype=float)
         for j, parameter in enumerate(self.values()):
             snapped[:, j] = parameter.snap(U[:, j])
+        if self._conditions is not None:
+            snapped[~self._conditions.active(snapped)] = INACTIVE
         return snapped

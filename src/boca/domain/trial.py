@@ -20,6 +20,7 @@ from boca.domain.reasons import Reasons
 from boca.domain.space import FloatArray, Point
 
 State: TypeAlias = Literal["running", "complete", "failed"]
+PointKey: TypeAlias = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,8 @@ class History(Sequence[Trial]):
 
     def best(self, problem: Problem) -> Trial | None:
         """Return the best complete trial at the target, the earliest of equals; None before there is one."""
-        return best_of((t for t in self if t.state == "complete" and problem.is_target(t.z)), problem.direction)
+        at_target = (t for t in self if t.state == "complete" and problem.is_target(t.z))
+        return best_of((t for t in at_target if problem.space.violated(t.x) is None), problem.direction)
 
     def to_dataframe(self) -> Any:
         """Return a pandas table with one row per trial; x and z as columns `x.NAME`, `z.NAME`."""
@@ -279,29 +281,43 @@ def best_of(complete: Iterable[Trial], direction: Direction) -> Trial | None:
     return max(complete, key=lambda t: better * (t.value or 0.0), default=None)
 
 
-def occupied(history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+def occupied(history: History) -> set[tuple[PointKey, PointKey]]:
     """Return the (x, z) that are running: no other trial repeats them while another point exists."""
     return {(point_key(t.x), point_key(t.planned)) for t in history.running}
 
 
-def taken(problem: Problem, history: History) -> set[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Return the (x, z) that no new query repeats while another point exists.
+def unavailable(problem: Problem, history: History) -> set[tuple[PointKey, PointKey]]:
+    """Return the (x, z) that no suggestion may have while others exist.
 
-    These are the ones that are running and, if the same query always gives the same value, the ones with a result.
+    These are the ones that are running, those with a result if a query always gives the same value, and those that were
+    run if x is not to be repeated.
     """
-    known = history.complete if problem.deterministic else ()
+    known: tuple[Trial, ...] = history.complete if problem.deterministic else ()
+    if not problem.space.repeats:
+        known = history.finished
     return occupied(history) | {(point_key(t.x), point_key(t.z)) for t in known}
 
 
-def barred(history: History) -> set[tuple[Any, ...]]:
+def is_exhausted(problem: Problem, history: History) -> bool:
+    """Whether every point was run at the target, or is running there, and none is to be repeated."""
+    if problem.space.repeats:
+        return False
+    target = point_key(problem.target)
+    done = {x for x, z in unavailable(problem, history) if z == target}
+    if len(done) < problem.space.size:
+        return False
+    return all(point_key(problem.space.from_unit(u)) in done for u in problem.space.points())
+
+
+def barred(history: History) -> set[PointKey]:
     """Return the x at which three trials failed."""
-    failures: dict[tuple[Any, ...], int] = {}
+    failures: dict[PointKey, int] = {}
     for trial in history.finished:
         if trial.state == "failed":
             failures[point_key(trial.x)] = failures.get(point_key(trial.x), 0) + 1
     return {x for x, count in failures.items() if count >= 3}
 
 
-def point_key(point: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return a point as a hashable key."""
-    return tuple(point.values())
+def point_key(point: Mapping[str, Any]) -> PointKey:
+    """Return a point as a hashable key; points with different active parameters differ in their names."""
+    return tuple(point.items())

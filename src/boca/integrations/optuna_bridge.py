@@ -164,6 +164,8 @@ class Bridge:
         cost: CostFunction | None,
         strategy: object,
         towards: Direction,
+        *,
+        space: Space | None = None,
     ) -> Bridge:
         """Return the bridge of a study.
 
@@ -174,6 +176,7 @@ class Bridge:
             cost: A function of the fidelities in Optuna's values; None if it is measured.
             strategy: What chooses; it may refuse the problem.
             towards: The direction of the study.
+            space: The parameters with their constraints, if they have any.
         """
         if cost is not None and not callable(cost):
             raise InvalidInput(f"cost must be a function of z, or None to have it measured; got {cost!r}.")
@@ -185,8 +188,9 @@ class Bridge:
             assert cost is not None
             return cost({name: axis.decode(codes[name]) for name, axis in z.items()})
 
+        plain = Space({name: axis.parameter for name, axis in x.items()}) if x else _UNKNOWN
         problem = Problem(
-            Space({name: axis.parameter for name, axis in x.items()}) if x else _UNKNOWN,
+            plain if space is None else space,
             Space({name: axis.parameter for name, axis in z.items()}),
             cost=cost_of_codes if cost is not None else None,
             target={name: z[name].encode(value, f"target[{name!r}]") for name, value in target.items()},
@@ -194,7 +198,8 @@ class Bridge:
         )
         if x:
             check(strategy, problem)
-        return cls(x, z, problem, fingerprint(x, z, spec.plain(strategy)))
+        limits = [constraint.fingerprint for constraint in problem.space.constraints]
+        return cls(x, z, problem, fingerprint(x, z, [spec.plain(strategy), limits] if limits else spec.plain(strategy)))
 
     @property
     def target(self) -> Point:
@@ -202,7 +207,7 @@ class Bridge:
 
     def params(self, x: Point, z: Point) -> Point:
         """Return a point as Optuna's parameters."""
-        known = {name: axis.decode(x[name]) for name, axis in self.x.items()}
+        known = {name: axis.decode(x[name]) for name, axis in self.x.items() if name in x}
         return known | {name: axis.decode(z[name]) for name, axis in self.z.items()}
 
     def filled(self, params: Mapping[str, Any]) -> Point:
@@ -210,10 +215,11 @@ class Bridge:
         return {name: value for name, value in {**self.target, **params}.items() if name in self.x or name in self.z}
 
     def point(self, params: Mapping[str, Any]) -> tuple[Point, Point] | None:
-        """Return Optuna's parameters as a point; None if some are missing or out of range."""
+        """Return Optuna's parameters as a point; None if active ones are missing or out of range."""
         try:
-            x = {name: axis.encode(params[name], name) for name, axis in self.x.items()}
-            return x, {name: axis.encode(params[name], name) for name, axis in self.z.items()}
+            x = {name: axis.encode(params[name], name) for name, axis in self.x.items() if name in params}
+            z = {name: axis.encode(params[name], name) for name, axis in self.z.items()}
+            return self.problem.space.validate(x, "x"), z
         except (KeyError, InvalidInput):
             return None
 
@@ -297,8 +303,12 @@ def reasons(stored: Mapping[str, Any], is_ours: bool, *, is_queued: bool) -> dic
 
 def fingerprint(x: Mapping[str, Dimension], z: Mapping[str, Dimension], strategy: object) -> str:
     """Return a short name for spaces and a strategy, given as JSON."""
-    spaces = [[[name, repr(axis.distribution)] for name, axis in axes.items()] for axes in (x, z)]
+    spaces = [[[name, repr(axis.distribution), *_condition(axis)] for name, axis in axes.items()] for axes in (x, z)]
     return hashlib.sha256(json.dumps([spaces, strategy], sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _condition(axis: Dimension) -> list[str]:
+    return [] if axis.parameter.when is None else [repr(axis.parameter.when)]
 
 
 def seconds_between(began: datetime, ended: datetime) -> float:

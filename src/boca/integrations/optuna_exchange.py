@@ -86,8 +86,8 @@ def to_optuna(
             optuna.trial.create_trial(
                 state=TrialState.COMPLETE if trial.state == "complete" else TrialState.FAIL,
                 value=trial.value,
-                params={**trial.x, **trial.z},
-                distributions=distributions,
+                params={name: value for name, value in (trial.x | trial.z).items() if name in distributions},
+                distributions={name: distributions[name] for name in distributions if name in trial.x | trial.z},
                 user_attrs={
                     WHY: trial.why | {"claim": {"space": mark, "overhead": trial.overhead}},
                     REASON: trial.why.get("reason", ""),
@@ -136,7 +136,7 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
     trials = []
     for trial in study.get_trials(deepcopy=False):
         value = trial.values[0] if trial.state == TrialState.COMPLETE else None
-        if not trial.state.is_finished() or (value is None and not problem.space.keys() <= trial.params.keys()):
+        if not trial.state.is_finished() or (value is None and not _is_whole(trial, problem)):
             continue  # running, or failed before it had all of its parameters
         where = f"trial {trial.number} of the study"
         x = {name: trial.params[name] for name in problem.space if name in trial.params}
@@ -156,6 +156,17 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
         )
         trials.append(failed if value is None or not math.isfinite(value) else failed.completed(value))
     return History(trials)
+
+
+def _is_whole(trial: FrozenTrial, problem: Problem) -> bool:
+    """Whether a trial has every parameter that is active at its point."""
+    if problem.space.keys() <= trial.params.keys():
+        return True
+    try:
+        problem.space.validate({name: v for name, v in trial.params.items() if name in problem.space}, "x")
+    except InvalidInput:
+        return False
+    return True
 
 
 def _refuse_lost_fidelities(study: optuna.Study, problem: Problem) -> None:

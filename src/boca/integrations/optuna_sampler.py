@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from boca.accounting.ledger import Ledger
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import CostFunction, Direction
-from boca.domain.space import Parameter, Point
+from boca.domain.space import Parameter, Point, Space
 from boca.domain.trial import History, Trial, sign
 from boca.integrations.optuna_bridge import (
     COST,
@@ -67,7 +67,8 @@ class BocaSampler(BaseSampler):
         target: The fidelity that counts; a name left out takes its upper bound.
         cost: A function of the fidelities; None if it is measured in seconds and learned.
         space: Like `fidelity`, for the parameters; None for those that all complete trials share, which are drawn at
-            random until there is such a trial.
+            random until there is such a trial.  An objective that suggests a parameter only for some values of another
+            needs a `boca.Space` in which that parameter has `when`.
         strategy: What chooses; None for `boca.Boca()`.
         seed: Equal seeds give equal studies; None draws one.
     """
@@ -93,6 +94,7 @@ class BocaSampler(BaseSampler):
         self._target = dict(target or {})
         self._fidelity = axes_of(fidelity or {}, "fidelity")
         self._space = None if space is None else axes_of(space, "space")
+        self._whole = space if isinstance(space, Space) else None  # with what single parameters do not say
         self._warned: set[str] = set()
         self._lock = threading.RLock()
         self._memory: _Memory | None = None
@@ -131,9 +133,8 @@ class BocaSampler(BaseSampler):
             if bridge is None or {name: axis.distribution for name, axis in bridge.x.items()} != {
                 name: search_space[name] for name in names
             }:
-                bridge = self._bridge(
-                    {name: Dimension.of(search_space[name], name) for name in names}, direction(study)
-                )
+                inferred = {name: Dimension.of(search_space[name], name) for name in names}
+                bridge = self._bridge(inferred if self._space is None else self._space, direction(study))
                 memory.use(bridge)
             for _ in range(_MAX_CHOICES):
                 history = self._history(study, trial.number, memory, bridge)
@@ -179,7 +180,8 @@ class BocaSampler(BaseSampler):
     # How it chooses -------------------------------------------------------------------------------------------------
 
     def _bridge(self, x: Mapping[str, Dimension], towards: Direction) -> Bridge:
-        return Bridge.of(x, self._fidelity, self._target, self._cost, self.strategy, towards)
+        space = self._whole if x else None
+        return Bridge.of(x, self._fidelity, self._target, self._cost, self.strategy, towards, space=space)
 
     def _remember(self, study: optuna.Study) -> _Memory:
         """Return what was seen of this study; with another study, a sampler starts anew."""
@@ -209,7 +211,7 @@ class BocaSampler(BaseSampler):
 
     def _choose(self, trial: FrozenTrial, history: History, bridge: Bridge) -> tuple[Point, dict[str, Any]]:
         fixed: Point = trial.system_attrs.get("fixed_params", {})
-        if fixed and bridge.x.keys() <= fixed.keys():
+        if fixed and bridge.x and bridge.point(bridge.filled(fixed)) is not None:
             params = bridge.filled(fixed)
             return params, {"reason": "Queued by the user.", "phase": "queued"}
         problem = bridge.problem

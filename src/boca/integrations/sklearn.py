@@ -64,7 +64,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         estimator: What is searched.
         space: Maps names of parameters, as `set_params` has them (`svc__C`), to a `boca.Float`, `Int` or `Choice`, a
             tuple (low, high) or (low, high, "log"), a list of options, or a frozen distribution of SciPy, of which the
-            bounds are used.
+            bounds are used.  A list of such mappings, as `GridSearchCV` takes it, is one space with conditions.
         fidelity: Maps what makes an evaluation cheaper to its range; the upper end is the target.  `n_samples` is the
             number of samples, and its upper end None means all of them.  Other names are parameters of the estimator.
             A tuple is on a log scale if its ends are positive; a `boca.Int` or `boca.Float` is exact.
@@ -99,7 +99,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
     def __init__(
         self,
         estimator: Any,
-        space: Mapping[str, Any] | None = None,
+        space: Mapping[str, Any] | list[Mapping[str, Any]] | None = None,
         fidelity: Mapping[str, Any] | None = None,
         *,
         cost: Literal["product", "measured"] | CostFunction = "product",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,63 @@ from boca.domain.shorthand import is_number
 from boca.domain.space import Choice, Float, Int, Parameter, Point, Space, parameter_from_json
 
 SAMPLES = "n_samples"
+_SWITCH = "space"  # the name of the choice among the mappings of a list
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is searched: parameters that vary, ones that do not, and the objects that options stand for."""
+    """What is searched: parameters that vary, ones that do not, and the objects that options stand for.
+
+    A list of mappings is one space: a choice named `switch` says which of them a point belongs to, and what only some
+    of them have is active there.  A name that has other ranges in other mappings is several parameters.
+    """
 
     free: Space
     fixed: Point
     named: dict[str, dict[str, Any]]
+    switch: str | None = None
+    fixed_in: tuple[Point, ...] = ()
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """The name that the estimator has for a parameter whose name is used more than once."""
 
     @classmethod
     def read(cls, given: object, known: set[str]) -> Settings:
+        if isinstance(given, list) and given:
+            return cls._several(given, known)
+        free, fixed, named = cls._one(given, known)
+        if not free:
+            raise InvalidInput(f"space must have at least one parameter that varies; got {given!r}.")
+        return cls(Space(free), fixed, named)
+
+    @classmethod
+    def _several(cls, given: list[Any], known: set[str]) -> Settings:
+        parts = [cls._one(one, known) for one in given]
+        if len(parts) == 1:
+            return cls.read(given[0], known)
+        switch = _SWITCH
+        while switch in known:
+            switch += "_"
+        free: dict[str, Parameter] = {}
+        owners: dict[str, list[int]] = {}
+        named: dict[str, dict[str, Any]] = {}
+        meant: dict[str, str] = {}
+        for i, (own, _, objects) in enumerate(parts):
+            for name, parameter in own.items():
+                same = (key for key in free if meant[key] == name and free[key] == parameter)
+                key = next(same, name if name not in free else f"{name} [{i}]")
+                free[key], meant[key] = parameter, name
+                owners.setdefault(key, []).append(i)
+                named |= {key: objects[name]} if name in objects else {}
+        whole = {
+            key: parameter if len(owners[key]) == len(parts) else _only_in(parameter, switch, owners[key])
+            for key, parameter in free.items()
+        }
+        space = Space({switch: Choice(range(len(parts))), **whole})
+        return cls(space, {}, named, switch, tuple(fixed for _, fixed, _ in parts), meant)
+
+    @staticmethod
+    def _one(given: object, known: set[str]) -> tuple[dict[str, Parameter], Point, dict[str, dict[str, Any]]]:
+        """Return the parameters of one mapping that vary, the others, and the objects that options stand for."""
         free: dict[str, Parameter] = {}
         fixed: Point = {}
         named: dict[str, dict[str, Any]] = {}
@@ -40,19 +85,28 @@ class Settings:
             else:
                 free[name], objects = _choice(options)
                 named.update({name: objects} if objects else {})
-        if not free:
-            raise InvalidInput(f"space must have at least one parameter that varies; got {given!r}.")
-        return cls(Space(free), fixed, named)
+        return free, fixed, named
 
     def of(self, x: Mapping[str, Any]) -> Point:
         """Return the settings of the estimator at x."""
-        return self.fixed | {name: self.named.get(name, {}).get(value, value) for name, value in x.items()}
+        fixed = self.fixed if self.switch is None else self.fixed_in[x[self.switch]]
+        return fixed | {
+            self.meant.get(name, name): self.named.get(name, {}).get(value, value)
+            for name, value in x.items()
+            if name != self.switch
+        }
+
+
+def _only_in(parameter: Parameter, switch: str, owners: list[int]) -> Parameter:
+    """Return a parameter that is active only in these mappings of the list."""
+    return parameter_from_json(parameter.to_json() | {"when": {switch: owners, **(parameter.when or {})}})
 
 
 def _entries(given: object, what: str, known: set[str]) -> Iterator[tuple[str, Any]]:
     """Yield the entries of a mapping from name to range; refuse a name that the estimator does not have."""
     if not isinstance(given, Mapping):
-        raise InvalidInput(f"{what} must be a mapping from name to range; got {given!r}.")
+        or_list = ", or a list of such" if what == "space" else ""
+        raise InvalidInput(f"{what} must be a mapping from name to range{or_list}; got {given!r}.")
     for name, value in given.items():
         if name not in known:
             raise InvalidInput(

@@ -140,7 +140,8 @@ class Trials:
                 table[name] = self._params
             elif name.startswith("param_"):
                 key = name.removeprefix("param_")
-                table[name] = np.ma.MaskedArray(_column([params[key] for params in self._params]))
+                hidden = [key not in params for params in self._params]
+                table[name] = np.ma.MaskedArray(_column([params.get(key) for params in self._params]), mask=hidden)
             else:
                 is_score = "_test_" in name or "_train_" in name
                 unknown = self._error_score if is_score and not name.startswith("std_") else np.nan

@@ -3,8 +3,15 @@
 symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
-F        (n, D)   features: numeric x, indicators of x choices, numeric z, indicators of z choices; if extended, z == z*
+F        (n, D)   features: numeric x, those on arcs, indicators of x choices, numeric z, indicators of z choices; if
+                  extended, z == z*
 h        (H,)     length scales in the order of the space and then of the fidelity space; then other kernel parameters
+
+A parameter that may be inactive has features in which every active value is equally far from "inactive", and two
+inactive ones coincide.  A choice has its indicators, all zero if it is inactive.  A number in [0, 1] lies on a quarter
+of a circle, two columns, and "inactive" is the center.  So the distance of active and inactive is the radius over the
+length scale that is learned for the parameter, and the kernel stays a covariance, because it sees nothing but distances
+in a Euclidean space.
 """
 
 from __future__ import annotations
@@ -39,6 +46,7 @@ _AT_BOUND = 1e-6  # of a logarithm: closer to a bound is at it
 _KERNEL_CHECKED_AT = 64  # fidelities: a user's kernel is checked for eigenvalues there, at a cost of their number cubed
 _SYMMETRY_TOLERANCE = 1e-8  # of the largest covariance: a user's kernel may round
 _LEAST_EIGENVALUE = -1e-6  # likewise
+_ARC = 0.5 * math.pi  # angle of the arc of a number that may be inactive: a chord is at least 0.9 of its arc
 _KAPPA0 = Block("kappa0", deviation=1.5, low=math.log(1e-2), high=math.log(1e3), unit="variance")
 _ETA2 = Block("eta2", mean=math.log(0.01), deviation=2.0, low=math.log(1e-6), high=math.log(2.0), unit="variance")
 
@@ -65,18 +73,37 @@ class Encoding:
         return np.hstack([self.x_features(U), self.z_features(Z)])
 
     def x_features(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n, Dx)
-        return _indicators(self.problem.space, U)
+        return _indicators(self.problem.space, U, self.x_numeric, self._x_arcs)
+
+    def x_gradient(self, U: FloatArray, by_features: FloatArray) -> FloatArray:  # (n, d), (n, Dx) -> (n, d)
+        """Return derivatives by unit coordinates from those by features; zero for choices and for what is inactive."""
+        gradient = np.zeros_like(U)
+        count = len(self.x_numeric)
+        gradient[:, self.x_numeric] = by_features[:, :count]
+        arcs = self._x_arcs
+        if arcs:
+            across, along = (by_features[:, count + k : count + 2 * len(arcs) : 2] for k in (0, 1))
+            angle = _ARC * U[:, arcs]
+            slope = along * np.cos(angle) - across * np.sin(angle)
+            gradient[:, arcs] = np.where(U[:, arcs] >= 0.0, slope, 0.0)
+        return gradient
 
     def z_features(self, Z: FloatArray) -> FloatArray:  # (n, p) -> (n, Dz)
         if self.fidelity_kernel:
             return Z
-        features = _indicators(self.problem.fidelity, self._on_logs(Z))
+        fidelity = self.problem.fidelity
+        features = _indicators(fidelity, self._on_logs(Z), _numbers(fidelity), [])
         return np.column_stack([features, (self._unit_target == Z).all(axis=1)]) if self.is_extended else features
 
     @cached_property
     def x_numeric(self) -> list[int]:
-        """The unit coordinates that are numeric, in the order of their columns."""
-        return [j for j, parameter in enumerate(self.problem.space.values()) if parameter.is_ordered]
+        """The unit coordinates that are numeric and always active, in the order of their columns."""
+        return _numbers(self.problem.space)
+
+    @cached_property
+    def _x_arcs(self) -> list[int]:
+        """The unit coordinates that are numeric and may be inactive: two columns each."""
+        return _arcs(self.problem.space)
 
     @cached_property
     def x_width(self) -> int:
@@ -126,7 +153,7 @@ class Encoding:
         """The product of a kernel on the domain and one on the fidelities.  [K17, eq. 3]"""
         d = len(self.problem.space)
         owners = _column_owners(self.problem.space)
-        numeric = len(self.x_numeric)
+        numeric = len(self.x_numeric) + 2 * len(self._x_arcs)
         columns = tuple(range(len(owners)))
         groups: list[tuple[Profile, tuple[int, ...], tuple[int, ...]]]
         if self.profile == "se":
@@ -252,7 +279,7 @@ class Encoding:
         scale = partial(
             Block, deviation=1.0, is_list=True, low=_LOG_LENGTH_SCALE_BOUNDS[0], high=_LOG_LENGTH_SCALE_BOUNDS[1]
         )
-        scales = [scale("h_x", d, math.log(0.4 * math.sqrt(d)))]
+        scales = [scale("h_x", d, math.log(0.4 * math.sqrt(self.problem.space.widest)))]
         if not self.fidelity_kernel:
             scales.append(scale("h_z", p))
         return gp_fit.theta_blocks(_KAPPA0, scales, _ETA2, self.kernel)
@@ -298,16 +325,31 @@ def _option_columns(space: Space) -> int:
     return sum(len(parameter.options) for parameter in space.values())
 
 
+def _numbers(space: Space) -> list[int]:
+    """Return the parameters that are numbers and always active."""
+    return [j for j, q in enumerate(space.values()) if q.is_ordered and not space.optional[j]]
+
+
+def _arcs(space: Space) -> list[int]:
+    """Return the parameters that are numbers and may be inactive."""
+    return [j for j, q in enumerate(space.values()) if q.is_ordered and space.optional[j]]
+
+
 def _column_owners(space: Space) -> list[int]:
-    """Return the parameter of each feature column: numeric ones first, then a column for each option."""
-    numeric = [j for j, parameter in enumerate(space.values()) if parameter.is_ordered]
-    return numeric + [j for j, parameter in enumerate(space.values()) for _ in parameter.options]
+    """Return the parameter of each feature column: numbers first, two for each arc, then a column for each option."""
+    arcs = [j for j in _arcs(space) for _ in range(2)]
+    return [*_numbers(space), *arcs, *(j for j, parameter in enumerate(space.values()) for _ in parameter.options)]
 
 
-def _indicators(space: Space, U: FloatArray) -> FloatArray:  # (n, d) -> (n, D)
-    if not space.has_choices:
+def _indicators(space: Space, U: FloatArray, numbers: list[int], arcs: list[int]) -> FloatArray:  # (n, d) -> (n, D)
+    if not space.has_choices and not arcs:
         return U
-    columns = [U[:, j] for j, parameter in enumerate(space.values()) if parameter.is_ordered]
+    columns = [U[:, j] for j in numbers]
+    if arcs:
+        angle = _ARC * U[:, arcs]
+        radius = (angle >= 0.0) / _ARC  # so that the arc is as long as the range
+        both = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=2)
+        columns.append(both.reshape(len(U), 2 * len(arcs)))
     for j, parameter in enumerate(space.values()):
         if parameter.options:
             code = np.rint(U[:, j] * (len(parameter.options) - 1))

@@ -191,8 +191,9 @@ class Model:
         return mean, sigma
 
     def diameter(self) -> float:
-        """Return the L1 diameter of the domain, each dimension divided by its length scale."""
-        return float(np.sum(1.0 / self.h[: len(self.problem.space)]))
+        """Return the L1 diameter of the domain, each dimension divided by its length scale; of its widest branch."""
+        own = self.h[: len(self.problem.space)]
+        return max(float(np.sum(1.0 / own[branch.active])) for branch in self.problem.space.branches)
 
     def value_as_told(self, standardized: float) -> float:
         """Return a mean or a bound in the user's units."""

@@ -6,7 +6,7 @@ Positions on an axis are the user's values; the options of a `Choice` stand at 0
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -73,6 +73,16 @@ def axis_of(space: Space, name: str, what: str) -> Axis:
     return Axis(name, space[name])
 
 
+def placed(
+    place: Callable[[Sequence[Any]], FloatArray], name: str, points: Sequence[Mapping[str, Any]]
+) -> FloatArray:  # (n,)
+    """Return where points stand by the value of one parameter; NaN where it is inactive."""
+    here = np.array([name in point for point in points], dtype=bool)
+    places = np.full(len(points), math.nan)
+    places[here] = place([point[name] for point in points if name in point])
+    return places
+
+
 @dataclass(frozen=True)
 class Marks:
     """Trials as marks, in the order of their numbers."""
@@ -85,8 +95,8 @@ class Marks:
     cost: FloatArray
 
     def along(self, axis: Axis) -> FloatArray:  # (n,)
-        """Return where the trials stand on an axis."""
-        return axis.positions([t.x[axis.name] if axis.name in t.x else t.z[axis.name] for t in self.trials])
+        """Return where the trials stand on an axis; NaN where the parameter is inactive."""
+        return placed(axis.positions, axis.name, [t.x | t.z for t in self.trials])
 
 
 def marks(study: StudyView, *, complete: bool = False) -> Marks:

@@ -13,7 +13,7 @@ import numpy as np
 from boca.domain.errors import one_of
 from boca.domain.space import FloatArray
 from boca.plots import model_data as data
-from boca.plots.axis import Marks, Note
+from boca.plots.axis import Marks, Note, placed
 from boca.plots.canvas import COLOR_MAP, edges, empty, model_axes, new_axes, plain, set_axis, whole_ticks
 from boca.plots.model_data import BAND
 from boca.plots.study import study
@@ -131,7 +131,7 @@ def map2d(
     ):
         ax.scatter(across[where], up[where], marker=marker, s=24, c=face, edgecolors=edge, linewidths=0.8)
     if seen.recommendation is not None:
-        best = [axis.positions([seen.recommendation.x[axis.name]]) for axis in (found.x, found.y)]
+        best = [placed(axis.positions, axis.name, [seen.recommendation.x]) for axis in (found.x, found.y)]
         ax.scatter(best[0], best[1], marker="*", s=170, c="white", edgecolors="black", linewidths=0.9, zorder=5)
     set_axis(ax, "x", found.x)
     set_axis(ax, "y", found.y)

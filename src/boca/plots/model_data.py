@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boca.domain.errors import InvalidInput
-from boca.domain.space import FloatArray, Point
+from boca.domain.space import FloatArray, Point, Space
 from boca.domain.trial import Trial
+from boca.domain.words import point
 from boca.model.encoding import Encoding
 from boca.model.posterior import Model, Posterior
 from boca.plots.axis import Axis, Marks, Mask, Note, axis_of, marks
@@ -37,15 +38,35 @@ def center(study: StudyView, at: Mapping[str, Any] | None) -> Point:
     if at is not None and not isinstance(at, Mapping):
         raise InvalidInput(f"at must map names of parameters to values; got {at!r}.")
     base = study.recommendation.x if study.recommendation is not None else study.history.complete[0].x
-    return study.problem.space.validate({**base, **(at or {})}, "at")
+    space = study.problem.space
+    if not space.is_list and len(space.names) == len(space):
+        return space.validate({**base, **(at or {})}, "at")
+    for name in at or {}:  # of a list: a slice goes through a row, and between the rows
+        axis_of(space, name, "at")
+    point = {name: value for name, value in {**base, **(at or {})}.items() if name in space}
+    return {name: space[name].validate(value, f"at[{name!r}]") for name, value in point.items()}
 
 
 def by_influence(study: StudyView) -> list[str]:
-    """Return the parameters, those with the shortest length scales first: along them f changes most."""
+    """Return the parameters, those with the shortest length scales first: along them f changes most.
+
+    Those that are inactive at the recommended point come last.
+    """
     names = list(study.problem.space)
     if study.model is None:
         return names
-    return [names[j] for j in np.argsort(study.model.hyperparameters()["h_x"], kind="stable")]
+    first = [names[j] for j in np.argsort(study.model.hyperparameters()["h_x"], kind="stable")]
+    advised = study.recommendation
+    return first if advised is None else sorted(first, key=lambda name: name not in advised.x)
+
+
+def _inactive(axis: Axis, through: Point) -> str:
+    return f"{axis.name} is inactive at {point(through)}. Pass at={{...}} with a point at which it is active."
+
+
+def _existing(space: Space, U: FloatArray) -> FloatArray:  # (m, d) -> (m, d)
+    """Return points with the right parameters active; one that becomes active is in the middle of its range."""
+    return space.snap(U) if space.switches.any() else U
 
 
 def posterior(model: Posterior, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> mean (m,), std (m,)
@@ -72,9 +93,12 @@ def slices(study: StudyView, name: str | None = None, *, at: Mapping[str, Any] |
     if study.model is None:
         return Note(study.why_no_model)
     through = center(study, at)
+    if axis.name not in through:
+        return Note(_inactive(axis, through))
     u = axis.parameter.axis(CURVE_POINTS)
     U = np.repeat(study.problem.space.to_unit([through]), len(u), axis=0)
     U[:, list(study.problem.space).index(axis.name)] = u
+    U = _existing(study.problem.space, U)
     mean, std = posterior(study.model, U)
     return Slice(axis, through, axis.at(u), mean, std, marks(study))
 
@@ -110,11 +134,15 @@ def map2d(
     first = free.pop(0) if x is None else x
     across, along = axis_of(space, first, "x"), axis_of(space, free[0] if y is None else y, "y")
     through = center(study, at)
+    for axis in (across, along):
+        if axis.name not in through:
+            return Note(_inactive(axis, through))
     u, v = across.parameter.axis(MAP_POINTS), along.parameter.axis(MAP_POINTS)
     U = np.repeat(space.to_unit([through]), len(u) * len(v), axis=0)
     names = list(space)
     U[:, names.index(across.name)] = np.tile(u, len(v))
     U[:, names.index(along.name)] = np.repeat(v, len(u))
+    U = _existing(space, U)
     mean, std = (moment.reshape(len(v), len(u)) for moment in posterior(study.model, U))
     return Map(across, along, through, across.at(u), along.at(v), mean, std, marks(study))
 

@@ -13,7 +13,7 @@ import numpy as np
 from boca.domain.space import FloatArray, Parameter, Point
 from boca.domain.trial import Trial, sign
 from boca.domain.words import option
-from boca.plots.axis import Axis, Marks, Note, marks
+from boca.plots.axis import Axis, Marks, Note, marks, placed
 from boca.plots.study import StudyView
 
 _MAX_TICK = 12  # characters of a number beside an axis
@@ -100,7 +100,7 @@ def parallel_coordinates(study: StudyView) -> Parallel | Note:
     if not shown.trials:
         return Note("No trial is complete yet.")
     columns = [
-        Column(name, parameter.to_unit([(t.x if name in t.x else t.z)[name] for t in shown.trials]), _ticks(parameter))
+        Column(name, placed(parameter.to_unit, name, [t.x | t.z for t in shown.trials]), _ticks(parameter))
         for name, parameter in (*study.problem.space.items(), *study.problem.fidelity.items())
     ]
     return Parallel((*columns, _value_column(shown.value)), shown)

@@ -9,7 +9,7 @@ import numpy as np
 from boca.domain.space import FloatArray
 from boca.domain.words import expected, text
 from boca.plots import model_data as data
-from boca.plots.axis import Note
+from boca.plots.axis import Note, placed
 from boca.plots.model_data import BAND
 from boca.plots.study import StudyView
 from boca.report.traces import (
@@ -47,7 +47,7 @@ def slices(study: StudyView) -> Iterator[Picture]:
         found = data.slices(study, name)
         figure = found if isinstance(found, Note) else _slice(found)
         yield Picture(f"slice-{i}", f"Slice along {text(name, MAX_NAME)}", caption, figure)
-        if isinstance(figure, Note):
+        if isinstance(figure, Note) and study.model is None:
             return  # the others would say the same
 
 
@@ -97,7 +97,7 @@ def map2d(study: StudyView) -> Picture:
 def _map(found: data.Map, study: StudyView) -> Figure:
     traces = [_heat(found), *_map_marks(found)]
     if study.recommendation is not None:
-        place = [numbers(axis.positions([study.recommendation.x[axis.name]])) for axis in (found.x, found.y)]
+        place = [numbers(placed(axis.positions, axis.name, [study.recommendation.x])) for axis in (found.x, found.y)]
         star = {"symbol": "star", "size": 16, "color": "white", "line": {"color": "black", "width": 1}}
         traces.append(
             {

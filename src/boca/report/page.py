@@ -147,7 +147,7 @@ def _searched(study: StudyView) -> str:
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row[: len(heads)]) + "</tr>\n" for row in rows
     )
-    how = []
+    how = [("Constraint", text(constraint.words)) for constraint in study.problem.space.constraints]
     if study.settings:
         how.append(("Strategy", text(str(study.settings.get("type", "")).rpartition(".")[2])))
     if study.seed is not None:
@@ -174,7 +174,7 @@ def _trials(study: StudyView) -> str:
     trials = study.history
     if not trials:
         return "<p>There are no trials yet.</p>"
-    names = [*study.problem.space, *study.problem.fidelity]
+    names = [*study.problem.space.names, *study.problem.fidelity]
     heads = ["trial", "state", "value", "cost", *(text(name, _MAX_HEAD) for name in names), "why"]
     rows = [_trial(study, trial) for trial in ends(trials, MAX_ROWS)]
     if len(trials) > MAX_ROWS:
@@ -187,7 +187,9 @@ def _trial(study: StudyView, trial: Trial) -> str:
     at_target = study.problem.is_target(trial.z)
     kind = " ".join([trial.state, *(["target"] if at_target else [])])
     cells = [str(trial.number), trial.state, text(trial.value), readable(trial.cost)]
-    cells += [option(value, _MAX_OPTION) for value in (*trial.x.values(), *trial.z.values())]
+    point = trial.x | trial.z
+    names = (*study.problem.space.names, *study.problem.fidelity)
+    cells += [option(point[name], _MAX_OPTION) if name in point else "" for name in names]
     plain = "".join(f"<td{_alignment(i)}>{escape(cell)}</td>" for i, cell in enumerate(cells))
     failed = f"Failed with: {text(trial.reason, _MAX_SENTENCE)}. " if trial.state == "failed" else ""
     said = escape(failed + text(trial.why.get("reason"), _MAX_SENTENCE))

@@ -6,6 +6,8 @@ All of it is plain text; the page escapes it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -69,12 +71,17 @@ def _count(n: int, one: str, many: str) -> str:
 
 def kind(parameter: Parameter) -> str:
     """Return the range of a parameter, in words."""
+    active = "" if parameter.when is None else f", when {_condition(parameter.when)}"
     if parameter.ends is None:
-        return "one of " + ", ".join(option(value) for value in parameter.options)
+        return "one of " + ", ".join(option(value) for value in parameter.options) + active
     low, high = parameter.ends
     name = "an integer" if parameter.kind == "int" else "a number"
     scale = ", on a log scale" if parameter.log else ""
-    return f"{name} from {option(low)} to {option(high)}{scale}"
+    return f"{name} from {option(low)} to {option(high)}{scale}{active}"
+
+
+def _condition(when: Mapping[str, Sequence[Any]]) -> str:
+    return " and ".join(f"{text(name)} is {' or '.join(map(option, values))}" for name, values in when.items())
 
 
 # Warnings ---------------------------------------------------------------------------------------------------------

@@ -217,6 +217,4 @@ class BoundAcquisition:
         mean, variance, chain = self._slice.moments_and_chain(encoding.x_features(U))
         sigma = np.sqrt(variance)
         value, by_mu, by_sigma = self.formula(mean, sigma)
-        gradient = np.zeros_like(U)
-        gradient[:, encoding.x_numeric] = chain(by_mu, by_sigma / (2.0 * sigma))[:, : len(encoding.x_numeric)]
-        return value, gradient
+        return value, encoding.x_gradient(U, chain(by_mu, by_sigma / (2.0 * sigma)))

@@ -31,12 +31,13 @@ _ROUNDS_BEFORE_GIVING_UP = 4  # the first slopes mislead
 
 def ascend(
     value_and_gradient: Callable[[FloatArray], tuple[FloatArray, FloatArray]], starts: FloatArray, frozen: BoolArray
-) -> FloatArray:  # (k, d), frozen (d,) -> (k, d)
-    """Return the local maxima that the starts lead to.
+) -> FloatArray:  # (k, d), frozen (d,) or (k, d) -> (k, d)
+    """Return the local maxima that the starts lead to; frozen coordinates do not move.
 
     A search that can no longer become the best, or that is close to the best, may end before its maximum.
     """
     k, d = starts.shape
+    frozen = np.broadcast_to(frozen, starts.shape)
     low, high = np.where(frozen, starts, 0.0), np.where(frozen, starts, 1.0)
     reach = np.where(frozen, 0.0, _TWIN_DISTANCE)
     x = starts.copy()
@@ -54,7 +55,7 @@ def ascend(
             break
         tried = np.clip(x[active] + t[active, None] * p[active], low[active], high[active])
         found, gradient = value_and_gradient(tried)
-        found, gradient = found / unit, np.where(frozen, 0.0, gradient / unit)
+        found, gradient = found / unit, np.where(frozen[active], 0.0, gradient / unit)
         move = tried - x[active]
         rise, predicted = found - value[active], _dot(move, g[active])
         rises = rise >= np.maximum(_SUFFICIENT_RISE * predicted, 0.0)  # never so for nan
@@ -71,7 +72,7 @@ def ascend(
         if round_ >= _ROUNDS_BEFORE_GIVING_UP:
             best = np.argmax(np.fmax(value, -np.inf))  # nan never is
             is_done |= value[active] + _RISES_TO_CATCH_UP * slope < value[best]
-            is_done |= (np.abs(x[active] - x[best]) <= reach).all(axis=1) & (active != best)
+            is_done |= (np.abs(x[active] - x[best]) <= reach[active]).all(axis=1) & (active != best)
         active = active[~is_done]
     return x
 

@@ -10,8 +10,7 @@ import numpy as np
 from boca.accounting.cost import costs
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
-from boca.domain.trial import History, barred, point_key
-from boca.domain.trial import taken as all_taken
+from boca.domain.trial import History, barred, point_key, unavailable
 from boca.search.initial_design import substitute_fidelities
 
 _STAND_INS_TRIED = 64  # distinct x, the best ones, each at every other fidelity
@@ -51,7 +50,7 @@ def best_candidate(
     those that cost more than the target last.  If all of these are running too, return the best point that has not
     failed three times.
     """
-    taken, bad = all_taken(problem, history), barred(history)
+    taken, bad = unavailable(problem, history), barred(history)
 
     def usable(candidates: Iterable[tuple[FloatArray, Point]]) -> tuple[FloatArray, Point] | None:
         for u, z in candidates:
@@ -69,5 +68,9 @@ def best_candidate(
     found = usable((u, z) for z in instead for u in distinct)
     if found is not None:
         return Candidate(*found, stands_in=True)
+    if problem.space.is_list:  # all of the best rows were run or are running: any other row
+        found = usable((u, z) for z in instead for u in problem.space.points())
+        if found is not None:
+            return Candidate(*found, stands_in=True)
     u = next((u for u in ranked if point_key(problem.space.from_unit(u)) not in bad), ranked[0])
     return Candidate(u, fidelity_of(u), stands_in=False)

@@ -11,8 +11,8 @@ from boca.accounting.cost import Costs, amount
 from boca.domain.budget import Budget
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
-from boca.domain.trial import History, Suggestion, barred, best_of, point_key
-from boca.domain.trial import taken as all_taken
+from boca.domain.trial import History, Suggestion, barred, best_of, point_key, unavailable
+from boca.search.restricted_start import INDEX, restricted_point
 
 Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or from one scrambled Sobol sequence, which leaves smaller gaps."""
@@ -96,7 +96,8 @@ def start_query(
             f"{query}: the best point that has not been run at the target, to compare its cheap result with the target."
         )
         return Suggestion(x, z, {"reason": reason, **why})
-    x, z = random_point(problem, history, rng, costs, z, sobol_seed=why.get("sobol"))
+    x, z, index = _drawn(problem, history, rng, costs, z, why.get("sobol"))
+    why |= {} if index is None else {INDEX: index}
     where = "the target fidelity" if problem.is_target(z) else "a random fidelity"
     share = costs.of(z) / costs.target
     reason = (
@@ -109,7 +110,7 @@ def start_query(
 def _best_untried_at_target(problem: Problem, history: History) -> Point | None:
     """Return the x with the best result of those never run at the target; None if there are fewer than two."""
     ruled_out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
-    untried = [t for t in history.complete if point_key(t.x) not in ruled_out]
+    untried = [t for t in history.complete if point_key(t.x) not in ruled_out and problem.space.violated(t.x) is None]
     best = best_of(untried, problem.direction)
     is_choice = (
         len({point_key(t.x) for t in untried}) >= 2
@@ -127,7 +128,22 @@ def random_point(
     sobol_seed: int | None = None,
 ) -> tuple[Point, Point]:
     """Draw x for this z; points that are running or failed three times are avoided while there are others."""
-    taken, bad = all_taken(problem, history), barred(history)
+    return _drawn(problem, history, rng, costs, z, sobol_seed)[:2]
+
+
+def _drawn(
+    problem: Problem, history: History, rng: np.random.Generator, costs: Costs, z: Point, sobol_seed: int | None
+) -> tuple[Point, Point, int | None]:
+    """Return x, a fidelity for it, and under constraints its index in the Sobol sequence if it comes from there."""
+    if not problem.space.is_box:
+        return restricted_point(problem, history, rng, [z, *substitute_fidelities(problem, costs)], sobol_seed)
+    return *_drawn_in_box(problem, history, rng, costs, z, sobol_seed), None
+
+
+def _drawn_in_box(
+    problem: Problem, history: History, rng: np.random.Generator, costs: Costs, z: Point, sobol_seed: int | None
+) -> tuple[Point, Point]:
+    taken, bad = unavailable(problem, history), barred(history)
     first = None
     for attempt in range(_DRAWS_OF_A_FREE_POINT):
         if sobol_seed is not None and attempt == 0:

@@ -1,7 +1,8 @@
 """Maximize a function on the unit cube of a space, exactly on its lattice.
 
 There are two maximizers with one signature: `sobol` (quasi-random candidates, of which the best are refined together)
-and `direct` (the paper's choice).  Both return points that exist, best first: if one is not allowed, take the next.
+and `direct` (the paper's choice, for a box).  Both return points that exist, best first: if one is not allowed, take
+the next.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from boca.domain.errors import InvalidInput
 from boca.domain.space import BoolArray, FloatArray, Space
+from boca.search import restricted, sampling
 from boca.search.ascent import ascend
 from boca.search.direct import minimize
+from boca.search.objective import Objective, screened
+from boca.search.objective import merged as _merged
+from boca.search.objective import ranked as _ranked
 
 Maximizer: TypeAlias = Literal["sobol", "direct"]
 
@@ -23,7 +29,6 @@ SOBOL_POINTS = 768  # all over the space
 NEIGHBORS = 256  # perturbations of the anchors: with the former, 1,024 candidates
 STARTS = 8  # of the local search: candidates with the highest values
 STARTS_PER_GROUP = STARTS // 2  # half from all over the space, half from the neighborhood of the anchors
-SCREENING_BATCH = 64  # candidates whose values are computed together, in falling order of their bounds
 LISTED_UP_TO = 1024  # points: no more than the candidates, so every point of such a space is one
 DIRECT_EVALUATIONS = 6000  # of one run of DIRECT
 DIRECT_COMBINATIONS = 64  # of choices, each of which takes a run of its own
@@ -33,25 +38,12 @@ _LATTICE_STEPS = 32  # a guard against long walks
 _SWITCHED_SHARE = 0.2  # of the choices of a perturbed point: most keep the options of the anchor
 
 
-class Objective(Protocol):
-    """A function to maximize, of many points at once, with and without derivatives."""
-
-    def value(self, U: FloatArray, /) -> FloatArray: ...  # (m, d) -> (m,)
-    def value_and_gradient(self, U: FloatArray, /) -> tuple[FloatArray, FloatArray]: ...  # (m, d) -> (m,), (m, d)
-
-
-@runtime_checkable
-class Bounded(Objective, Protocol):
-    """An objective with upper bounds that cost less than its values."""
-
-    def bound(self, U: FloatArray, /) -> FloatArray | None:  # (m, d) -> (m,)
-        """Return upper bounds of the values; None if there are none, or they would cost no less."""
-
-
 def sobol(
     objective: Objective, space: Space, rng: np.random.Generator, anchors: FloatArray
 ) -> FloatArray:  # anchors (a, d) -> (k, d)
     """Maximize from quasi-random points and from the neighborhood of the anchors."""
+    if not space.is_box:
+        return restricted.maximize(objective, space, rng, anchors, _shifted(space, rng, SOBOL_POINTS))
     if space.size <= LISTED_UP_TO:
         return _ranked(objective, space.points())[0]
     far = space_filling(space, rng, SOBOL_POINTS)
@@ -66,6 +58,7 @@ def sobol(
 
 def direct(objective: Objective, space: Space, rng: np.random.Generator, anchors: FloatArray) -> FloatArray:
     """Maximize by DIRECT, once per combination of choices; if there are too many, by `sobol`."""
+    check_maximizer("direct", space)
     choice = _is_choice(space)
     options = [parameter.to_unit(parameter.options) for parameter in space.values() if parameter.options]
     combinations = list(itertools.islice(itertools.product(*options), DIRECT_COMBINATIONS + 1))
@@ -87,41 +80,21 @@ MAXIMIZERS: Mapping[str, Callable[[Objective, Space, np.random.Generator, FloatA
 }
 
 
+def check_maximizer(maximizer: Maximizer, space: Space) -> None:
+    """Refuse a maximizer that does not know this kind of space."""
+    if maximizer == "direct" and not space.is_box:
+        raise InvalidInput(
+            f"The maximizer 'direct' divides a box, and this space has {space.restriction}. "
+            "Use maximizer='sobol', as boca.Boca() does."
+        )
+
+
 def _is_choice(space: Space) -> BoolArray:
     return np.array([not parameter.is_ordered for parameter in space.values()])
 
 
-def _ranked(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m, d), (m,)
-    """Return the rows with their values, best first."""
-    values = objective.value(U)
-    order = np.argsort(-values, kind="stable")
-    return U[order], values[order]
-
-
 def _screened(objective: Objective, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (k, d), (k,)
-    """Return all rows that may be among the best `STARTS_PER_GROUP`, with their values, best first.
-
-    Rows whose bounds rule that out are not evaluated.
-    """
-    bound = objective.bound(U) if isinstance(objective, Bounded) else None
-    if bound is None:
-        return _ranked(objective, U)
-    order = np.argsort(-bound, kind="stable")
-    points, bound = U[order], bound[order]
-    values = np.empty(0)
-    while len(values) < len(points):
-        k = len(values)
-        if k >= STARTS_PER_GROUP and np.partition(values, -STARTS_PER_GROUP)[-STARTS_PER_GROUP] >= bound[k]:
-            break
-        values = np.concatenate([values, objective.value(points[k : k + SCREENING_BATCH])])
-    best = np.argsort(-values, kind="stable")
-    return points[best], values[best]
-
-
-def _merged(groups: list[tuple[FloatArray, FloatArray]]) -> FloatArray:  # (k, d)
-    """Return all rows of all groups, best first; of equal rows, those of the earlier group first."""
-    values = np.concatenate([values for _, values in groups])
-    return np.vstack([points for points, _ in groups])[np.argsort(-values, kind="stable")]
+    return screened(objective, U, STARTS_PER_GROUP)
 
 
 def _direct_point(objective: Objective, space: Space, u: FloatArray, *, free: BoolArray) -> FloatArray:  # (d,) -> (d,)
@@ -147,7 +120,12 @@ def _sobol_points(d: int) -> FloatArray:
 
 def space_filling(space: Space, rng: np.random.Generator, count: int) -> FloatArray:  # (count, d)
     """Return at most `SOBOL_POINTS` points all over the space: a Sobol sequence with a random shift modulo 1."""
-    return space.snap((_sobol_points(len(space))[:count] + rng.random(len(space))) % 1.0)
+    V = _shifted(space, rng, count)
+    return space.snap(V) if space.is_box else sampling.spread(space, V, rng)
+
+
+def _shifted(space: Space, rng: np.random.Generator, count: int) -> FloatArray:  # (count, d)
+    return np.asarray((_sobol_points(len(space))[:count] + rng.random(len(space))) % 1.0)
 
 
 def _perturbed(space: Space, anchors: FloatArray, rng: np.random.Generator) -> FloatArray:

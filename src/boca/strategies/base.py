@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from boca.domain.budget import Budget
+from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray
 from boca.domain.trial import History, Suggestion
@@ -60,6 +61,15 @@ def check(strategy: object, problem: Problem) -> None:
     """Refuse a problem that the settings of a strategy do not fit; a strategy without `check` accepts every problem."""
     if isinstance(strategy, HasCheck):
         strategy.check(problem)
+
+
+def refuse_restricted(problem: Problem, name: str) -> None:
+    """Refuse a space that is no box: the papers have none."""
+    if not problem.space.is_box:
+        raise InvalidInput(
+            f"{name} searches a box, as its paper does, and this space has {problem.space.restriction}. "
+            "Use boca.Boca() or boca.RandomSearch()."
+        )
 
 
 def posterior(strategy: object, problem: Problem, history: History) -> Posterior | None:

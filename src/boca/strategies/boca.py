@@ -35,7 +35,7 @@ from boca.search import acquisition
 from boca.search.acquisition import BoundAcquisition
 from boca.search.candidates import Candidate, best_candidate
 from boca.search.initial_design import Design, Fidelities, random_start, start_query
-from boca.search.maximizer import MAXIMIZERS, Maximizer
+from boca.search.maximizer import MAXIMIZERS, Maximizer, check_maximizer
 from boca.strategies.base import beta
 from boca.strategies.boca_decision import Decision
 from boca.strategies.boca_turns import AIMS, TURNS
@@ -174,6 +174,7 @@ class Boca:
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
+        check_maximizer(self.maximizer, problem.space)
         self.surrogate.check(problem, self.hyperparameters)
 
     def posterior(self, problem: Problem, history: History) -> Posterior:
@@ -298,7 +299,7 @@ class Iteration:
         self.history = history
         self.price = price
         self.model = model
-        d, p = len(problem.space), len(problem.fidelity)
+        d, p = problem.space.widest, len(problem.fidelity)
         at_target = [problem.is_target(trial.z) for trial in history.chosen]
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
@@ -312,7 +313,7 @@ class Iteration:
         self.gamma = fidelity_threshold(model.kappa0, self.xi, price.grid / price.target, q=1.0 / (p + d + 2))
 
     def _beta(self, model: Model) -> float:
-        d = len(self.problem.space)
+        d = self.problem.space.widest
         theorem = self.strategy.theorem
         return beta(self.t, d, model.diameter()) if theorem is None else theorem_beta(self.t, d, theorem)
 

@@ -56,9 +56,15 @@ def _drawn_maxima(model: Model, rng: np.random.Generator) -> FloatArray:  # (_DR
 
 
 def _queried_at_target(model: Model) -> FloatArray:  # (k, d)
-    """Return the x that were queried at the target; all queried x, if there is none."""
+    """Return the x that were queried at the target; all queried x, if there is none.
+
+    Imported results from points that break a known constraint are left out, if there are others.
+    """
     at_target = model.data.U[model.data.is_target]
-    return at_target if len(at_target) else model.queried
+    queried = at_target if len(at_target) else model.queried
+    space = model.problem.space
+    allowed = queried[space.feasible(queried)] if space.constraints else queried
+    return allowed if len(allowed) else queried
 
 
 def _over_best_mean(model: Model, beta: float, rng: np.random.Generator) -> BoundAcquisition:

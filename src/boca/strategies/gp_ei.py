@@ -20,6 +20,7 @@ from boca.model.surrogate import Surrogate
 from boca.search.acquisition import LogEI
 from boca.search.maximizer import MAXIMIZERS, Maximizer
 from boca.strategies.at_target import suggest_at_target
+from boca.strategies.base import refuse_restricted
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class GPEI:
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
+        refuse_restricted(problem, type(self).__name__)
         self.surrogate.check(problem, self.hyperparameters)
 
     def posterior(self, problem: Problem, history: History) -> Posterior:

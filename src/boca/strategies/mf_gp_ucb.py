@@ -31,8 +31,7 @@ from boca.domain.errors import InvalidInput, instance_of, one_of
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import FloatArray, Point
-from boca.domain.trial import History, Suggestion, Trial, barred, point_key, sign
-from boca.domain.trial import taken as all_taken
+from boca.domain.trial import History, Suggestion, Trial, barred, point_key, sign, unavailable
 from boca.model.dataset import Dataset
 from boca.model.fit_record import Fit
 from boca.model.posterior import Model, Posterior
@@ -42,7 +41,7 @@ from boca.search.acquisition import BoundAcquisition
 from boca.search.candidates import STAND_IN, best_candidate
 from boca.search.initial_design import random_start, start_query
 from boca.search.maximizer import MAXIMIZERS, Maximizer
-from boca.strategies.base import beta, explain
+from boca.strategies.base import beta, explain, refuse_restricted
 from boca.strategies.ladder import check_fidelities, ladder, on_levels
 
 _RESULTS_FOR_A_FIT = 3  # with fewer, a level uses the hyperparameters of another
@@ -70,6 +69,7 @@ class MFGPUCB:
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
+        refuse_restricted(problem, type(self).__name__)
         given = self.hyperparameters
         has_h_z = not isinstance(given, Mapping) or "h_z" in given
         self.surrogate.check(problem if has_h_z else _domain(problem), given)
@@ -187,7 +187,7 @@ class _LevelIteration:
 
     def _fits(self, datasets: Sequence[Dataset]) -> list[Fit]:
         """Return the hyperparameters of every level, learned again for all of them if a refit is due."""
-        names = [repr(point_key(z)) for z in self.levels]
+        names = [repr(tuple(z.values())) for z in self.levels]
         last = next((t.why["fits"] for t in reversed(self.history.chosen) if "fits" in t.why), None)
         stored = None if last is None else FitsByLevel.from_json(last)
         counts = [d.results for d in datasets]
@@ -265,7 +265,7 @@ class _LevelIteration:
 
     def _check(self) -> Suggestion | None:
         """Return the query that checks a result which was not predicted one level below; None if there is none."""
-        taken, bad = all_taken(self.problem, self.history), barred(self.history)
+        taken, bad = unavailable(self.problem, self.history), barred(self.history)
         tried = {(point_key(t.x), point_key(t.z)) for t in self.history}
         for trial in self.history.chosen:
             below = trial.why.get("below")

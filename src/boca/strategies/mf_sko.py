@@ -38,7 +38,7 @@ from boca.search import acquisition
 from boca.search.candidates import STAND_IN, best_candidate
 from boca.search.initial_design import random_start, start_query
 from boca.search.maximizer import MAXIMIZERS, Maximizer
-from boca.strategies.base import beta, explain
+from boca.strategies.base import beta, explain, refuse_restricted
 from boca.strategies.ladder import check_fidelities, ladder, on_levels
 from boca.strategies.mf_sko_model import (
     JointFit,
@@ -71,6 +71,7 @@ class MFSKO:
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
+        refuse_restricted(problem, type(self).__name__)
         check_fidelities(problem, self.fidelities)
         given = self.hyperparameters
         if isinstance(given, Mapping) and "terms" in given:

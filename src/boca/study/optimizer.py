@@ -19,7 +19,7 @@ from boca.domain.other_tools import names_ours
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point, finite_number, non_negative_number, positive_number
-from boca.domain.trial import History, Trial, occupied, point_key, taken
+from boca.domain.trial import History, Trial, is_exhausted, occupied, point_key, unavailable
 from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
@@ -301,6 +301,7 @@ class Optimizer:
         """Queue a point, to be handed out before the strategy's own; `z=None` is the target."""
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
+        self._refuse_infeasible(point, "x")
         self.storage.enqueue(point, fidelity)
 
     # How --------------------------------------------------------------------------------------------------------
@@ -358,15 +359,27 @@ class Optimizer:
             x, z = dict(queued.x), dict(queued.z)
             if ledger.affords(z) and (point_key(x), point_key(z)) not in running:
                 return x, z, {"reason": "Queued by the user.", "phase": "queued"}, queued
+        if is_exhausted(self.problem, now.history):
+            return None
         rng = np.random.default_rng([self.seed, len(now.history)])
         suggestion = self.strategy.suggest(self.problem, now.history, ledger.budget, rng)
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
+        self._refuse_infeasible(x, "the strategy's x")
         if not ledger.affords(z):
             return None
-        if self.problem.deterministic and (point_key(x), point_key(z)) in taken(self.problem, now.history):
+        if self.problem.deterministic and (point_key(x), point_key(z)) in unavailable(self.problem, now.history):
             return None  # every point that could be run has been
         return x, z, dict(suggestion.why), None
+
+    def _refuse_infeasible(self, x: Point, what: str) -> None:
+        """Refuse a point at which a known constraint does not hold; results from such points are data all the same."""
+        violated = self.problem.space.violated(x)
+        if violated is not None:
+            raise InvalidInput(
+                f"{what} is {x!r}, where the constraint {violated.words!r} does not hold; only points that satisfy "
+                "every constraint are run. Give such a point, or import a result that you have with opt.add."
+            )
 
     def _stands(self, x: Point, z: Point, number: int) -> Callable[[History], bool]:
         """Return whether a choice made for trial `number` still stands after others have claimed.
@@ -376,7 +389,8 @@ class Optimizer:
         here = (point_key(x), point_key(z))
 
         def stands(history: History) -> bool:
-            others = {(point_key(t.x), point_key(t.planned)) for t in history[number:]} | occupied(history)
+            others = {(point_key(t.x), point_key(t.planned)) for t in history[number:]}
+            others |= unavailable(self.problem, history)
             return here not in others and self._ledger(history).affords(z)
 
         return stands

@@ -44,7 +44,10 @@ def recommend(problem: Problem, history: History, strategy: object) -> Recommend
     best_seen = history.best(problem) if problem.deterministic else None
     if best_seen is not None and best_seen.value is not None:
         return Recommendation(dict(best_seen.x), best_seen.value, 0.0, verified=True)
-    candidates = list({point_key(t.x): t.x for t in history.complete}.values())
+    queried = {point_key(t.x): t.x for t in history.complete}.values()
+    candidates = [x for x in queried if problem.space.violated(x) is None]
+    if not candidates:
+        return None
     mu, sigma = model.moments(problem.space.to_unit(candidates))
     best = int(np.argmax(mu - sigma))
     x = candidates[best]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from boca.domain.budget import Limit
+from boca.domain.candidates import Candidates
 from boca.domain.problem import Direction, Problem
 from boca.domain.space import Space, parameter_from_json
 from boca.strategies.registry import CLASSES, NAMES
@@ -39,7 +40,23 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
         description["deterministic"] = True
     if problem.first:
         description["first"] = problem.first
+    description |= _restrictions(problem.space)
     return dict(json.loads(json.dumps(description, allow_nan=False)))
+
+
+def _restrictions(space: Space) -> dict[str, Any]:
+    """Return the parts that only a space with known constraints, or a list of candidates, has."""
+    parts: dict[str, Any] = {}
+    if space.constraints:
+        parts["where"] = [{"words": each.words, "fingerprint": each.fingerprint} for each in space.constraints]
+    if isinstance(space, Candidates):
+        parts["candidates"] = {
+            "rows": space.fingerprint,
+            "labels": list(space.labels),
+            "lacking": [name for name, may in zip(space, space.optional, strict=True) if may],
+            "repeat": space.repeat,
+        }
+    return parts
 
 
 def problem_of(spec: Mapping[str, Any]) -> Problem:
@@ -52,6 +69,9 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
         Space({name: parameter_from_json(values) for name, values in spec[part].items()})
         for part in ("space", "fidelity")
     )
+    words = [(each["words"], each["fingerprint"]) for each in spec.get("where", [])]
+    rows = spec.get("candidates", {})
+    space = space.described(words, labels=rows.get("labels", ()), optional=rows.get("lacking", ()))
     direction: Direction = spec["direction"]
     more = {"deterministic": spec.get("deterministic", False), "first": spec.get("first", ())}
     bare = Problem(space, fidelity, target=spec["target"], direction=direction, **more)
@@ -87,7 +107,7 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         if part == "strategy":
             was, now = _common(was, now), _common(now, was)
         if _exactly(was) != _exactly(now):
-            found[part] = f"{part} was {_short(was, now)} and is {_short(now, was)}"
+            found[part] = _changed(part, was, now)
     if "cost" in found:
         if "measured" in (stored["cost"], given["cost"]):
             found["cost"] = f"cost was {_kind_of_cost(stored['cost'])} and is {_kind_of_cost(given['cost'])}"
@@ -96,6 +116,14 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         else:
             found["cost"] = "cost has other values at the same fidelities"
     return found
+
+
+def _changed(part: str, was: Any, now: Any) -> str:
+    """Return in words how a part differs; a part that only one study has is absent in the other."""
+    may_lack = part in ("where", "candidates", "deterministic", "first")
+    before = "absent" if was is None and may_lack else _short(was, now)
+    after = "absent" if now is None and may_lack else _short(now, was)
+    return f"{part} was {before} and is {after}"
 
 
 def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -169,7 +169,7 @@ def _refuse_foreign(problem: Problem, record: Mapping[str, Any], where: str, *, 
     for column, value in record.items():
         part, dot, name = str(column).partition(".")
         space, kind = {"x": (problem.space, "parameter"), "z": (problem.fidelity, "fidelity")}.get(part, (None, ""))
-        if not dot or space is None or name in space or column in (*problem.space, *problem.fidelity):
+        if not dot or space is None or name in space.names or column in (*problem.space.names, *problem.fidelity):
             continue
         if is_text and _is_empty(value):
             continue
@@ -203,6 +203,9 @@ def _point(
         value = _value(parameter, record[column], is_text, where)
         if name not in default or _is_option(parameter, value) or not _is_empty(value):
             point[name] = value
+    for name in space.names[len(space) :]:
+        if not _is_empty(record.get(f"{part}.{name}")) and not is_text:  # a label is text in a CSV, whatever it was
+            point[name] = record[f"{part}.{name}"]
     try:
         return space.validate(point, part)
     except InvalidInput as error:

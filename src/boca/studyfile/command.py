@@ -9,7 +9,8 @@ within its argument.  The program also finds the point in its environment:
     BOCA_POINT                     all of them, as JSON: {"x": {...}, "z": {...}}
     BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number
 
-A string is written as it is, any other value as JSON: a float with all its digits, a flag as true or false.
+A parameter that is inactive is absent from the environment and from the JSON, and empty in the arguments.  A string is
+written as it is, any other value as JSON: a float with all its digits, a flag as true or false.
 """
 
 from __future__ import annotations
@@ -125,8 +126,11 @@ class Command:
 
 
 def _filled(piece: re.Match[str], values: Mapping[str, str]) -> str:
-    """Return the text for a placeholder or a double brace; braces within a value mean nothing."""
-    return piece[0][0] if piece[1] is None else values[piece[1]]
+    """Return the text for a placeholder or a double brace; braces within a value mean nothing.
+
+    A parameter that is inactive has no value, and its placeholder becomes an empty text.
+    """
+    return piece[0][0] if piece[1] is None else values.get(piece[1], "")
 
 
 def _plain(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,6 +96,7 @@ _KEYS = (
     "max_retries",
     "grace",
     "storage",
+    "where",
     "space",
     "fidelity",
 )
@@ -145,6 +146,7 @@ def _study(document: Table, file: Path) -> StudyFile:
     folder = str(file.parent)
     name = _string(document.get("name", file.stem), "name")
     space, _ = _space(document, "space")
+    space = _constrained(space, document.get("where", []))
     fidelity, target = _space(document, "fidelity")
     direction = shorthand.direction(document.get("direction", "maximize"))
     budget = _budget(document.get("budget"))
@@ -216,7 +218,22 @@ def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, 
         elif part == "fidelity" and not parameter.is_ordered:
             options = list(parameter.options)
             raise InvalidInput(f"{what}.target is missing, and a choice has no upper bound. Give one of {options}.")
-    return Space(parameters), target
+    try:
+        return Space(parameters), target
+    except InvalidInput as error:
+        raise InvalidInput(f"{part}: {error}") from error
+
+
+def _constrained(space: Space, given: object) -> Space:
+    """Return the space with the constraints that are listed as text."""
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+        raise InvalidInput(f'where must be a list of constraints such as ["a + b <= 1"]; got {given!r}.')
+    for text in given:
+        try:
+            space = space.where(text)
+        except InvalidInput as error:
+            raise InvalidInput(f"where: {error}") from error
+    return space
 
 
 def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
@@ -229,7 +246,7 @@ def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
             f"{what} is not a fidelity and has no target; got target = {table['target']!r}. Leave it out."
         )
     needed = ["choices"] if kind == "choice" else ["low", "high"]
-    optional = [*([] if kind == "choice" else ["log"]), *(["target"] if is_fidelity else [])]
+    optional = [*([] if kind == "choice" else ["log"]), "target" if is_fidelity else "when"]
     only(table, ["type", *needed, *optional], what)
     for key in needed:
         if key not in table:
