@@ -210,6 +210,31 @@ def kept(tmp_path, **more):
     return study | more
 
 
+@pytest.fixture(autouse=True)
+def _default_signals():
+    """Other tests of this process may have started Ray, which leaves a handler of its own."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def left_by_ray(number, frame):
+    """Stand for the handler of `ray.init`, which ends the process."""
+    os._exit(15)
+
+
+left_by_ray.__module__ = "ray._private.worker"
+
+
+def test_sigterm_is_a_clean_stop_after_ray_was_started(tmp_path):
+    signal.signal(signal.SIGTERM, left_by_ray)
+    with pytest.raises(SystemExit) as ended:
+        boca.maximize(lambda x: os.kill(os.getpid(), signal.SIGTERM), SPACE, **kept(tmp_path))
+    assert ended.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is left_by_ray
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_sigterm_hands_trials_back_with_no_attempt_used(tmp_path, number, status):
     def killed(x):

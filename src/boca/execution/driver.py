@@ -283,7 +283,7 @@ class Driver:
         handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGINT: on_interrupt}
         clock: list[threading.Timer] = []
         for number in (getattr(signal, name) for name in _STOPS if hasattr(signal, name)):
-            if signal.getsignal(number) is signal.SIG_DFL:
+            if _is_default(signal.getsignal(number)):
                 handlers[number] = lambda number, frame: self._terminate(number, clock)
         with _handled(handlers):
             try:
@@ -308,6 +308,11 @@ class Driver:
             clock.append(threading.Timer(self._grace, signal.pthread_kill, (main, number)))
             clock[-1].daemon = True
             clock[-1].start()
+
+
+def _is_default(handler: object) -> bool:
+    """Whether the user did not choose this handler; `ray.init` leaves one that only ends the process, also after its shutdown."""
+    return handler is signal.SIG_DFL or getattr(handler, "__module__", "").partition(".")[0] == "ray"
 
 
 @contextmanager
