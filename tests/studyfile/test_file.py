@@ -497,8 +497,8 @@ N = LONG["fidelity"]["N"]
     [
         # keys
         ({"sed": 3}, "got 'sed' (did you mean 'seed'?)."),
-        ({"zzz": 3}, "A study may have the keys name, direction, objective, command, cost, budget, strategy, seed, "
-                     "workers, timeout, max_retries, storage, space, fidelity; got 'zzz'."),
+        ({"zzz": 3}, "A study may have the keys name, direction, deterministic, first, objective, command, cost, "
+                     "budget, strategy, seed, workers, timeout, max_retries, storage, space, fidelity; got 'zzz'."),
         ({"space": {"C": {**C, "lo": 3}}}, "space.C may have the keys type, low, high, log; got 'lo' (did you mean"),
         ({"fidelity": {"N": {**N, "tarket": 3}}}, "N may have the keys type, low, high, log, target; got 'tarket'"),
         ({"space": {"C": {"type": "choice", "choices": [1, 2], "low": 3}}}, "keys type, choices; got 'low'"),

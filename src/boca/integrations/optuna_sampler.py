@@ -49,7 +49,7 @@ class BocaSampler(BaseSampler):
 
     The objective suggests fidelities like any other parameter, with the name and the range given in `fidelity`:
     `trial.suggest_int("epochs", 5, 50)`.  There is no budget: a study ends when Optuna ends it, and nothing is kept
-    for a last query.  Running trials are pending; pruned and failed ones count as the worst value so far.
+    for a last query.  Running trials are pending; pruned and failed ones count as worse than every result so far.
 
     Args:
         fidelity: Maps names to `boca.Float`, `boca.Int`, `boca.Choice` or distributions of Optuna.

@@ -19,7 +19,7 @@ import numpy as np
 
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
-from boca.domain.space import BoolArray, Choice, FloatArray, Parameter, Space
+from boca.domain.space import BoolArray, Choice, FloatArray, Parameter, Point, Space
 from boca.gp import fit as gp_fit
 from boca.gp.converging import Converging
 from boca.gp.kernels import Custom, Jump, Kernel, KernelFactor, KernelTerm, Profile, Radial, Trend
@@ -170,6 +170,20 @@ class Encoding:
         return [j for j, parameter in enumerate(numbers) if _is_positive(parameter)] if self.is_learned else []
 
     @cached_property
+    def landmarks(self) -> list[tuple[str, float, Point]]:
+        """Name, value and fidelity at the far end of every learned axis and halfway to it, the others at the target."""
+        found = []
+        for name, parameter in self.problem.fidelity.items() if self.is_learned else ():
+            if isinstance(parameter, Choice) or not parameter.low > 0:
+                continue
+            star = float(self.problem.target[name])
+            far = max(parameter.ends, key=lambda end, star=star: abs(math.log(end / star)))
+            for value in (far, math.sqrt(far * star)):
+                nearest = parameter.from_unit(float(parameter.snap(np.array([parameter.to_unit([value])[0]]))[0]))
+                found.append((name, float(nearest), {**self.problem.target, name: nearest}))
+        return found
+
+    @cached_property
     def noise(self) -> tuple[NoiseTerm, ...]:
         """The components that the noise may have beside its constant variance."""
         return (RisingNoise(self.distance_from_target),) if self.problem.fidelity else ()
@@ -243,9 +257,7 @@ class Encoding:
     def blocks(self) -> tuple[Block, ...]:
         """The hyperparameters in the order of theta, without those of the noise beside its constant variance."""
         d, p = len(self.problem.space), 0 if self.fidelity_kernel else len(self.problem.fidelity)
-        scale = partial(
-            Block, deviation=1.0, is_list=True, low=_LOG_LENGTH_SCALE_BOUNDS[0], high=_LOG_LENGTH_SCALE_BOUNDS[1]
-        )
+        scale = partial(Block, deviation=1.0, low=_LOG_LENGTH_SCALE_BOUNDS[0], high=_LOG_LENGTH_SCALE_BOUNDS[1])
         scales = [scale("h_x", d, math.log(0.4 * math.sqrt(d)))]
         if not self.fidelity_kernel:
             scales.append(scale("h_z", p))

@@ -72,10 +72,20 @@ class WarpChoice:
         """Whether a refit chooses again, `count` being the number of refits before."""
         return len(self.dataset.scores) <= _CHOSEN_AT_EVERY_REFIT_UP_TO or count % _CHOSEN_EVERY_REFITS == 0
 
-    def best_share(self, start: FloatArray, noise: float) -> float:
-        """Return the share that predicts the results at the target best; `start` is where each fit begins."""
-        scores = [self._score(self.member(share, noise), start) for share in SHARES]
-        return SHARES[int(np.argmax(np.array(scores) - _NATS_A_STEP * np.arange(len(SHARES))))]
+    def best_share(self, start: FloatArray, noise: float, last: float | None = None) -> float:
+        """Return the share that predicts the results at the target best.
+
+        Args:
+            start: where each fit begins.
+            noise: the deviation of the noise near the best result, in the units of the values.
+            last: the share so far; only it, its neighbors and the identity are tried.
+        """
+        steps = list(range(len(SHARES)))
+        if last is not None:
+            here = SHARES.index(last)
+            steps = [k for k in range(len(SHARES)) if k == 0 or abs(k - here) <= 1]
+        scores = {k: self._score(self.member(SHARES[k], noise), start) - _NATS_A_STEP * k for k in steps}
+        return SHARES[max(scores, key=lambda k: (scores[k], -k))]
 
     def has_evidence(self) -> bool:
         at_target = self.encoding.is_target(self.encoding.features(self.dataset.U, self.dataset.Z))
