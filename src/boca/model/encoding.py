@@ -171,14 +171,19 @@ class Encoding:
 
     @cached_property
     def landmarks(self) -> list[tuple[str, float, Point]]:
-        """Name, value and fidelity at the far end of every learned axis and halfway to it, the others at the target."""
+        """Name, value and fidelity at the far end of every number and halfway to it, the others at the target.
+
+        Halfway is on a log scale for positive numbers.  There are none if fidelities are taken as declared.
+        """
         found = []
         for name, parameter in self.problem.fidelity.items() if self.is_learned else ():
-            if isinstance(parameter, Choice) or not parameter.low > 0:
+            if isinstance(parameter, Choice):
                 continue
             star = float(self.problem.target[name])
-            far = max(parameter.ends, key=lambda end, star=star: abs(math.log(end / star)))
-            for value in (far, math.sqrt(far * star)):
+            unit = float(parameter.to_unit([star])[0])
+            far = float(parameter.ends[0] if unit >= 0.5 else parameter.ends[1])
+            middle = math.sqrt(far * star) if parameter.low > 0 else 0.5 * far + 0.5 * star
+            for value in (far, middle):
                 nearest = parameter.from_unit(float(parameter.snap(np.array([parameter.to_unit([value])[0]]))[0]))
                 found.append((name, float(nearest), {**self.problem.target, name: nearest}))
         return found
