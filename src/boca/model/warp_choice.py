@@ -26,7 +26,7 @@ SHARES = (math.inf, 1.0, 0.3, 0.1, 0.05)
 """Of S: the identity first, the strongest warp last."""
 SHARE_BEFORE_EVIDENCE = 0.3  # while there are too few results at the target to choose by
 NEEDS_AT_TARGET = 6  # results: with fewer, leaving one out says nothing
-CHOSEN_FROM_RESULTS = 120  # spread over all: every member takes a fit of its own
+CHOSEN_FROM_RESULTS = 80  # spread over all: every member takes a fit of its own
 _FEWEST_NEAR = 5  # results from which b and S are computed: those at the target, or the nearest ones
 _NATS_A_STEP = 1.0  # from the identity, so that chance does not choose a warp
 _NOISE_DEVIATIONS = 2.0  # that s spans at least, so that noise is not magnified
