@@ -295,7 +295,8 @@ def test_the_example_of_why_shows_what_the_table_explains(run_of_why):
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1), ("minimize", -1)])
 def test_the_bound_is_the_optimistic_one(direction, sign):
     problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), direction=direction)
-    opt = boca.Optimizer(problem, budget=boca.targets(6), seed=0)
+    unwarped = boca.Boca(surrogate=boca.Surrogate(warp=False))
+    opt = boca.Optimizer(problem, budget=boca.targets(6), strategy=unwarped, seed=0)
     while (trial := opt.ask()) is not None:
         opt.tell(trial, (trial.x["a"] - 0.3) ** 2)
     decided = [trial.why for trial in opt.history if "ucb" in trial.why]

@@ -15,6 +15,7 @@ from boca.domain.errors import InvalidInput
 from boca.execution import stopping
 from boca.gp import fit as gp_fit
 from boca.model.warp import Warp
+from support.strategies import EARLIER
 
 LINE = boca.Space(a=boca.Float(0.0, 1.0))
 KNOWN = {"kappa0": 2.0, "eta2": 0.1, "mean": 0.5, "h_x": [0.2], "h_z": [0.8]}
@@ -140,6 +141,7 @@ def test_a_run_ends_before_its_budget_near_the_optimum():
             bench.problem.space,
             bench.problem.fidelity,
             stop=boca.stopping.NotWorthIt(price=price),
+            strategy=EARLIER,
             **settings,
         )
         spent[price] = result.spent / bench.problem.target_cost

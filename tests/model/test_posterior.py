@@ -15,7 +15,7 @@ from boca.model.dataset import Dataset
 from boca.model.posterior import leading_count
 from boca.model.surrogate import Surrogate
 
-unwarped = partial(Surrogate, warp=False)
+unwarped = partial(Surrogate, warp=False, fidelity_axis="as_declared")
 
 SPACE = boca.Space(a=boca.Float(0.0, 2.0), b=boca.Float(0.0, 1.0))
 FIDELITY = boca.Space(z=boca.Float(0.0, 1.0))

@@ -15,7 +15,7 @@ from boca.model.dataset import Dataset, TrainingData
 from boca.model.fit_record import last_fit
 from boca.strategies.boca import information_gain
 
-unwarped = partial(Surrogate, warp=False)
+unwarped = partial(Surrogate, warp=False, fidelity_axis="as_declared")
 
 PROBLEM = Problem(Space(x=Float(0.0, 1.0)), Space(z=Float(0.0, 1.0)), cost=lambda z: 0.05 + 0.95 * z["z"])
 

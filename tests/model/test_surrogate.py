@@ -21,7 +21,7 @@ from boca.model.posterior import ACTIVE_RESULTS, EXACT_UP_TO, Model
 from boca.model.surrogate import Surrogate
 from boca.testing import CASES, CHECKS
 
-unwarped = partial(Surrogate, warp=False)
+unwarped = partial(Surrogate, warp=False, fidelity_axis="as_declared")
 
 BY_NAME = {case.name: case for case in CASES}
 RANDOM = np.random.default_rng

@@ -57,8 +57,9 @@ def test_what_is_chosen_does_not_depend_on_units():
 
 
 def test_the_anchor_is_the_best_near_the_target_and_the_spread_a_share_of_the_way_to_their_middle():
-    made = choice(smooth, at_target=9)
-    here = made.dataset.scores[:9]
+    made = choice(smooth, at_target=9, cheap=6)
+    here = made.near()
+    np.testing.assert_array_equal(np.sort(here), np.sort(made.dataset.scores[:9]))
     warp = made.member(0.3, 0.0)
     assert warp.anchor == np.max(here)
     assert warp.spread == pytest.approx(0.3 * (np.max(here) - np.median(here)))
@@ -97,4 +98,6 @@ def test_failures_lie_below_all_others_by_half_of_the_range():
         told = warped.scores[~warped.failed]
         assert warped.scores[-1] == pytest.approx(np.min(told) - 0.5 * np.ptp(told))
         np.testing.assert_array_equal(warped.judged, told)
+        np.testing.assert_array_equal(warped.variances[~warped.failed], 0.0)
+        assert warped.variances[-1] == pytest.approx((0.25 * np.ptp(told)) ** 2)
         assert gp_fit.standardize(warped.judged) == gp_fit.standardize(told)

@@ -77,10 +77,10 @@ STYLES = {
     # hollow: variants of a method that differ in one thing
     "boca-paper-sobol": Style(_PURPLE, (0, (3, 1)), "s", filled=False),
     "boca-learned": Style(_BLACK, (0, (1, 2)), "o", filled=False),
-    "boca-paper-c1": Style(_VERMILION, (0, (2, 2)), "p", filled=False),
-    "boca-paper-theorem": Style(_VERMILION, (0, (5, 4)), "H", filled=False),
-    "mf-gp-ucb-3": Style(_GREEN, (0, (5, 2)), "D", filled=False),
-    "mf-sko-3": Style(_ORANGE, (0, (7, 3)), "P", filled=False),
+    "boca-paper-c1": Style(_VERMILION, (0, (1, 1, 6, 1)), "p", filled=False),
+    "boca-paper-theorem": Style(_VERMILION, (0, (3, 1, 3, 4)), "H", filled=False),
+    "mf-gp-ucb-3": Style(_GREEN, (0, (9, 1)), "D", filled=False),
+    "mf-sko-3": Style(_ORANGE, (0, (9, 1, 9, 4)), "P", filled=False),
 }
 _OTHER_COLORS = (_PURPLE, _ORANGE, _GREEN, _VERMILION, _BLUE, _SKY)
 _OTHER_MARKERS = ("h", "<", ">", "d", "8", "*")

@@ -311,7 +311,7 @@ class Driver:
 
 
 def _is_default(handler: object) -> bool:
-    """Whether the user did not choose this handler; `ray.init` leaves one that only ends the process, also after its shutdown."""
+    """Whether the user did not choose this handler; `ray.init` leaves one that only ends the process."""
     return handler is signal.SIG_DFL or getattr(handler, "__module__", "").partition(".")[0] == "ray"
 
 

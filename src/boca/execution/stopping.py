@@ -109,7 +109,7 @@ def expected_improvement(model: Model, mean: FloatArray, moved: FloatArray, best
     Under a warp it is the integral of P(f > t) over the told values of t above the best.
     """
     if model.warp is None:
-        return np.asarray(model.in_model_units(1.0) * np.exp(log_ei(mean, moved, best)[0]))
+        return np.asarray(model.deviation_as_told(1.0) * np.exp(log_ei(mean, moved, best)[0]))
     from scipy.special import ndtr
 
     above = best + moved[:, None] * np.linspace(0.0, _DEVIATIONS_ABOVE, _STEPS_ABOVE)

@@ -23,13 +23,20 @@ import numpy as np
 from boca.gp.linalg import FloatArray
 from boca.gp.parameters import Block
 
+_LEAST_VALUE = 1e-300
 _LEAST_SHARE = 1e-12  # of q inside a logarithm; at the origin, w does not depend on a
 _AXIS_DEVIATION = 0.7  # of log a: a factor of two either way
 _AXIS_BOUND = 2.0  # of log a: beyond, all of the axis would be near one end
 _FADE_RATE = 1.0  # of the exponential prior on a strength, whose mean is then the variance at the origin
 _LARGEST_FADE = 10.0
 _LENGTH = Block(
-    "fade_length", mean=math.log(0.5), deviation=0.7, low=math.log(0.05), high=math.log(5.0), unit="log", is_list=True
+    "fade_length",
+    mean=math.log(0.5),
+    deviation=0.7,
+    low=math.log(0.05),
+    high=math.log(5.0),
+    unit="log",
+    by_parameter=True,
 )
 
 
@@ -48,10 +55,12 @@ class Converging:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         k = len(self.columns)
-        axis = Block("axis", k, deviation=_AXIS_DEVIATION, low=-_AXIS_BOUND, high=_AXIS_BOUND, unit="log", is_list=True)
+        axis = Block(
+            "axis", k, deviation=_AXIS_DEVIATION, low=-_AXIS_BOUND, high=_AXIS_BOUND, unit="log", by_parameter=True
+        )
         if not self.fades:
             return (axis,)
-        fade = Block("fade", k, low=0.0, high=_LARGEST_FADE, rate=_FADE_RATE, is_list=True)
+        fade = Block("fade", k, low=0.0, high=_LARGEST_FADE, rate=_FADE_RATE, by_parameter=True)
         return (axis, fade, replace(_LENGTH, size=k))
 
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
@@ -83,7 +92,7 @@ class Converging:
             parts.append((part, away, s, length))
             if s > 0.0:
                 value += s * part
-        by_value = G / value
+        by_value = G / np.maximum(value, _LEAST_VALUE)  # where the factor underflows, so does G
         M = by_value * R
         rows, columns = M.sum(axis=1), M.sum(axis=0)
         MV, MdV = M @ V, M @ dV

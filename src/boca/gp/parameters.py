@@ -35,8 +35,13 @@ class Block:
     high: float = math.inf
     rate: float = 0.0
     unit: Unit = "none"
-    is_list: bool = False
-    """Whether it is a list outside theta, of one number per parameter."""
+    by_parameter: bool = False
+    """Whether it has one number per parameter, although it is a strength or a logarithm; length scales have anyway."""
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list outside theta."""
+        return self.by_parameter or (self.unit == "none" and not self.is_strength)
 
     @property
     def is_strength(self) -> bool:

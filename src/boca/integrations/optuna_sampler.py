@@ -56,7 +56,7 @@ class BocaSampler(BaseSampler):
 
     The objective suggests fidelities like any other parameter, with the name and the range given in `fidelity`:
     `trial.suggest_int("epochs", 5, 50)`.  There is no budget: a study ends when Optuna ends it, and nothing is kept
-    for a last query.  Running trials are pending; pruned and failed ones count as the worst value so far.
+    for a last query.  Running trials are pending; pruned and failed ones count as worse than every result so far.
 
     It takes over a study of another sampler: trials without a fidelity count as trials at the target.  With `space`, a
     parameter that a trial has no use for counts with the value that was chosen for it.

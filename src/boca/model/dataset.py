@@ -26,6 +26,7 @@ from boca.model.warp import Warp
 Failures: TypeAlias = Literal["worst", "below"]
 """The value of a failure: the worst one of all results, or that less half of the range of all results."""
 
+_DOUBT = 0.5  # of that margin: the deviation of a failure's value, because a failure beside good results may be chance
 _MARGIN = 0.5  # of the range of the results, by which a failure lies below the worst of them
 _GOLDEN_RATIO = 0.6180339887498949  # its multiples modulo 1 are evenly spread, and follow no cycle of the results
 _LARGEST_NOISE = 1e12  # standardized: such a result has no weight, and infinity would break the factor
@@ -76,8 +77,10 @@ class Dataset:
                 variances = variances * warp.slope(self.scores) ** 2
         if self.failures == "below" and self.failed.any():
             told = scores[~self.failed]
-            scores = scores.copy()
-            scores[self.failed] = np.min(told) - _MARGIN * np.ptp(told)
+            margin = _MARGIN * float(np.ptp(told))
+            scores, variances = scores.copy(), np.zeros(len(scores)) if variances is None else variances.copy()
+            scores[self.failed] = np.min(told) - margin
+            variances[self.failed] = (_DOUBT * margin) ** 2
         return replace(self, scores=scores, variances=variances)
 
     @property

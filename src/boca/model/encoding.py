@@ -26,7 +26,7 @@ import numpy as np
 
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
-from boca.domain.space import BoolArray, Choice, FloatArray, Parameter, Space
+from boca.domain.space import BoolArray, Choice, FloatArray, Parameter, Point, Space
 from boca.gp import fit as gp_fit
 from boca.gp.converging import Converging
 from boca.gp.kernels import Custom, Jump, Kernel, KernelFactor, KernelTerm, Profile, Radial, Trend
@@ -203,6 +203,25 @@ class Encoding:
         return [j for j, parameter in enumerate(numbers) if _is_positive(parameter)] if self.is_learned else []
 
     @cached_property
+    def landmarks(self) -> list[tuple[str, float, Point]]:
+        """Name, value and fidelity at the far end of every number and halfway to it, the others at the target.
+
+        Halfway is on a log scale for positive numbers.  There are none if fidelities are taken as declared.
+        """
+        found = []
+        for name, parameter in self.problem.fidelity.items() if self.is_learned else ():
+            if isinstance(parameter, Choice):
+                continue
+            star = float(self.problem.target[name])
+            unit = float(parameter.to_unit([star])[0])
+            far = float(parameter.ends[0] if unit >= 0.5 else parameter.ends[1])
+            middle = math.sqrt(far * star) if parameter.low > 0 else 0.5 * far + 0.5 * star
+            for value in (far, middle):
+                nearest = parameter.from_unit(float(parameter.snap(np.array([parameter.to_unit([value])[0]]))[0]))
+                found.append((name, float(nearest), {**self.problem.target, name: nearest}))
+        return found
+
+    @cached_property
     def noise(self) -> tuple[NoiseTerm, ...]:
         """The components that the noise may have beside its constant variance."""
         return (RisingNoise(self.distance_from_target),) if self.problem.fidelity else ()
@@ -276,9 +295,7 @@ class Encoding:
     def blocks(self) -> tuple[Block, ...]:
         """The hyperparameters in the order of theta, without those of the noise beside its constant variance."""
         d, p = len(self.problem.space), 0 if self.fidelity_kernel else len(self.problem.fidelity)
-        scale = partial(
-            Block, deviation=1.0, is_list=True, low=_LOG_LENGTH_SCALE_BOUNDS[0], high=_LOG_LENGTH_SCALE_BOUNDS[1]
-        )
+        scale = partial(Block, deviation=1.0, low=_LOG_LENGTH_SCALE_BOUNDS[0], high=_LOG_LENGTH_SCALE_BOUNDS[1])
         scales = [scale("h_x", d, math.log(0.4 * math.sqrt(self.problem.space.widest)))]
         if not self.fidelity_kernel:
             scales.append(scale("h_z", p))

@@ -208,8 +208,8 @@ class Model:
         low, high = (self.value_as_told(mean + side * deviation) for side in (-1.0, 1.0))
         return finite(abs(0.5 * high - 0.5 * low))
 
-    def in_model_units(self, standardized: float) -> float:
-        """Return a deviation in the units of the GP: those of the user, or warped ones."""
+    def deviation_as_told(self, standardized: float) -> float:
+        """Return a deviation in the units of the values as told, or of the warped ones if there is a warp."""
         return finite(self.standard.scale * standardized)
 
     def _warped_units(self, standardized: float) -> float:
@@ -241,7 +241,15 @@ class Model:
         return {} if self.fit is None else {"fit": self.fit.to_json()}
 
     def described(self) -> dict[str, Any]:
-        return {} if self.warp is None else {"warp": self.warp.described(sign(self.problem.direction))}
+        warp = {} if self.warp is None else {"warp": self.warp.described(sign(self.problem.direction))}
+        named = self.encoding.landmarks if self.guard is None else []
+        if not named:
+            return warp
+        Z = self.problem.fidelity.to_unit([z for _, _, z in named])
+        k, own, star = self.encoding.fidelity_covariance(self.h, Z)
+        pairs = zip(named, k / np.sqrt(own * star), strict=True)
+        said = ", ".join(f"{name} {value:.3g} has {agreement:.2f}" for (name, value, _), agreement in pairs)
+        return warp | {"kernel": f"Agreement with the target, as learned from the results (1 is full): {said}."}
 
     def _kernel_values(self) -> dict[str, list[float]]:
         """Return the values in h by block; fidelities that are switched off have no reach."""

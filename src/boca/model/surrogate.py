@@ -61,8 +61,11 @@ class Surrogate:
     cliff between the worst quarter of a real space and the rest decides what the model learns."""
     failures: Failures = field(default="below", metadata={"off": "worst"})
     """What a failure is worth: the worst value, or half of the range less, so that the search keeps away from it."""
-    fidelity_axis: FidelityAxis = field(default="as_declared", metadata={"off": "as_declared"})
-    """How the model sees numeric fidelities, unless there is a `fidelity_kernel`."""
+    fidelity_axis: FidelityAxis = field(default="learned", metadata={"off": "as_declared"})
+    """How the model sees fidelities that are positive numbers, such as epochs, unless there is a `fidelity_kernel`.
+    "learned": on a log scale with a power that is learned, so that what the first epoch says is no verdict on the
+    others, and with a trend towards the target that all x share.  "fading": with a part of the kernel that vanishes at
+    the target, too."""
     fidelity_kernel: FidelityKernel | Profile | None = None
     """A kernel by name ("se", "matern52"), or a covariance of two fidelities (mappings by name, of arrays that
     broadcast); None: the squared exponential."""
@@ -291,10 +294,15 @@ class Surrogate:
             share = SHARE_BEFORE_EVIDENCE
         elif previous is None or choice.is_due(count):
             start = choice.encoding.prior(informative=True).mean if previous is None else np.array(previous.theta)
-            share = choice.best_share(start, noise)
+            share = choice.best_share(start, noise, None if previous is None else _share(previous))
         else:
-            share = math.inf if previous.warp is None else previous.warp.share
+            share = _share(previous)
         return choice.member(share, noise)
+
+
+def _share(fit: Fit) -> float:
+    """Return the share of a fit's warp."""
+    return math.inf if fit.warp is None else fit.warp.share
 
 
 def _noise_near_best(encoding: Encoding, fit: Fit) -> float:

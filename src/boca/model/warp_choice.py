@@ -26,7 +26,7 @@ SHARES = (math.inf, 1.0, 0.3, 0.1, 0.05)
 """Of S: the identity first, the strongest warp last."""
 SHARE_BEFORE_EVIDENCE = 0.3  # while there are too few results at the target to choose by
 NEEDS_AT_TARGET = 6  # results: with fewer, leaving one out says nothing
-CHOSEN_FROM_RESULTS = 120  # spread over all: every member takes a fit of its own
+CHOSEN_FROM_RESULTS = 80  # spread over all: every member takes a fit of its own
 _FEWEST_NEAR = 5  # results from which b and S are computed: those at the target, or the nearest ones
 _NATS_A_STEP = 1.0  # from the identity, so that chance does not choose a warp
 _NOISE_DEVIATIONS = 2.0  # that s spans at least, so that noise is not magnified
@@ -72,10 +72,20 @@ class WarpChoice:
         """Whether a refit chooses again, `count` being the number of refits before."""
         return len(self.dataset.scores) <= _CHOSEN_AT_EVERY_REFIT_UP_TO or count % _CHOSEN_EVERY_REFITS == 0
 
-    def best_share(self, start: FloatArray, noise: float) -> float:
-        """Return the share that predicts the results at the target best; `start` is where each fit begins."""
-        scores = [self._score(self.member(share, noise), start) for share in SHARES]
-        return SHARES[int(np.argmax(np.array(scores) - _NATS_A_STEP * np.arange(len(SHARES))))]
+    def best_share(self, start: FloatArray, noise: float, last: float | None = None) -> float:
+        """Return the share that predicts the results at the target best.
+
+        Args:
+            start: where each fit begins.
+            noise: the deviation of the noise near the best result, in the units of the values.
+            last: the share so far; only it, its neighbors and the identity are tried.
+        """
+        steps = list(range(len(SHARES)))
+        if last is not None:
+            here = SHARES.index(last)
+            steps = [k for k in range(len(SHARES)) if k == 0 or abs(k - here) <= 1]
+        scores = {k: self._score(self.member(SHARES[k], noise), start) - _NATS_A_STEP * k for k in steps}
+        return SHARES[max(scores, key=lambda k: (scores[k], -k))]
 
     def has_evidence(self) -> bool:
         at_target = self.encoding.is_target(self.encoding.features(self.dataset.U, self.dataset.Z))

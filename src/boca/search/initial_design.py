@@ -43,7 +43,7 @@ def random_start(
 
     Results, imported results and running trials count, so imported results replace random queries.  The first query
     that would exceed the budget of the start ends it.  [K17, app. C.1]  The first points of the problem come before
-    random ones, however much they cost; with `middle`, the middle of the space does if there are none.
+    random ones, however much they cost; with `middle`, the middle of the space does if there are none and it is cheap.
     """
     if history.chosen:
         return None
@@ -53,7 +53,8 @@ def random_start(
     best = None
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
         z, best = dict(problem.target), _best_untried_at_target(problem, history)
-    first = _next_of(problem.first or ([problem.middle] if middle else []), history)
+    has_middle = middle and fidelities == "cheap"  # it costs little there
+    first = _next_of(problem.first or ([problem.middle] if has_middle else []), history)
     is_over = len(history) >= LEAST_QUERIES and history.complete and used + costs.of(z) > share
     if is_over and (first is None or not problem.first):
         return None

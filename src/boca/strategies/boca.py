@@ -48,6 +48,7 @@ _C_RANGE = (0.1, 20.0)  # beyond, nothing or everything would be a candidate
 _C_HALVED_ABOVE, _C_DOUBLED_BELOW = 0.75, 0.25  # share of queries at the target in a window
 _CLOCK = "best_mean"  # the turn of a query at the target that is overdue
 _OVERDUE = "The target fidelity: enough was spent below it since its last result"
+_VERIFY = "verify"  # how the last but one query at the target chooses x
 _UNVERIFIED = "The target fidelity: the budget is nearly spent"
 _VERIFIES = "tests the best of the cheap results, which is better than all results at the target"
 _AIM = "aim"  # the turn at the target that leaves the query to the aim
@@ -84,7 +85,7 @@ class Boca:
     start_fidelities: Fidelities = "cheap"
     """How z is drawn in the start: half of its budget is for many points at z = u^2 below the target, half for the
     best of them again at the target, so that the model learns early how far cheap results can be trusted."""
-    start_middle: bool = field(default=False, metadata={"off": False})
+    start_middle: bool = field(default=True, metadata={"off": False})
     """Begin with the middle of the space, if the problem names no first points: ranges are drawn around what works."""
     max_shrink: float = 4.0
     """Decide with length scales divided by s = max_shrink^U: if one is too long for a region, UCB and EI choose the
@@ -95,7 +96,7 @@ class Boca:
     """Halve or double c every 20 iterations, as the paper does; False keeps `first_c`."""
     information_per_cost: bool = True
     """Query z only if it gives at least as much information about f(x) per cost as the target."""
-    information_floor: float = field(default=0.0, metadata={"off": 0.0})
+    information_floor: float = field(default=0.1, metadata={"off": 0.0})
     """A share of the variance of f(x) that counts as noise in that comparison: without noise, the information of a
     query at the target has no limit, and the target would always win."""
     relative_deviation: bool = field(default=True, metadata={"off": False})
@@ -110,10 +111,10 @@ class Boca:
     not over the best mean: with noise, a point beside the best one always looks better, because their errors are almost
     equal.  Every fourth target query has the highest bound from the results at the target alone: if cheaper results
     make a good region look bad, no other query goes there (17 of 120 runs ended far below the maximum, now 1)."""
-    target_every: float | None = field(default=None, metadata={"off": None})
-    """Query the target where the mean is highest if this much, in target evaluations, was spent below it in a row:
-    however much cheap queries still tell, what they promise is tested."""
-    verify_cheap: bool = field(default=False, metadata={"off": False})
+    target_every: float | None = field(default=1.5, metadata={"off": None})
+    """If this much, in target evaluations, was spent below the target in a row, run the best point there that was only
+    run below it, by mean less deviation: however much cheap queries still tell, what they promise is tested."""
+    verify_cheap: bool = field(default=True, metadata={"off": False})
     """Before the budget is gone, run the point with the best cheap result at the target, if no result there is as good:
     wherever the model stands, what was seen is tested."""
     reserve_last: bool = True
@@ -208,8 +209,8 @@ class Boca:
         if promising is not None:
             return iteration.at_last(promising).suggestion()
         if self._is_overdue(problem, history, price, asked.z):
-            return replace(iteration.instead(asked, model, _CLOCK, rng), because=_OVERDUE).suggestion()
-        turn = iteration.turn(iteration.target_queries) if problem.is_target(asked.z) else _AIM
+            return iteration.overdue(asked, model, rng).suggestion()
+        turn = iteration.turn(iteration.own_turns) if problem.is_target(asked.z) else _AIM
         if turn == _AIM:
             return iteration.decision(asked, iteration.aim).suggestion()
         return iteration.instead(asked, model, turn, rng).suggestion()
@@ -303,6 +304,7 @@ class Iteration:
         at_target = [problem.is_target(trial.z) for trial in history.chosen]
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
+        self.own_turns = self.target_queries - self._out_of_turn()
         self.aim = self._aim()
         self.c = adapted_c(strategy.first_c, at_target) if strategy.adapt_c else strategy.first_c
         self.beta = self._beta(model)
@@ -332,8 +334,16 @@ class Iteration:
             any(turn != _AIM and TURNS[turn].improves for turn in turns)
             and self.target_queries >= _MOSTLY_TARGET_SHARE * count
         ):
-            count -= sum(self.turn(k) != _AIM for k in range(self.target_queries))
+            count -= sum(self.turn(k) != _AIM for k in range(self.own_turns)) + self.target_queries - self.own_turns
         return aims[count % len(aims)]
+
+    def _out_of_turn(self) -> int:
+        """Return how many queries at the target were made because of the clock or the end: turns go on without them."""
+        if self.strategy.target_every is None and not self.strategy.verify_cheap:
+            return 0
+        return sum(
+            self.problem.is_target(t.z) and t.why.get("acquisition") in (_CLOCK, _VERIFY) for t in self.history.chosen
+        )
 
     def turn(self, k: int) -> str:
         """Return how x is chosen for query k at the target."""
@@ -442,7 +452,19 @@ class Iteration:
     def at_last(self, u: FloatArray) -> Decision:  # (d,)
         """Run a point at the target because of its cheap result."""
         chosen = Candidate(u, dict(self.problem.target), stands_in=False)
-        return replace(self.decision(chosen, "verify"), instead=_VERIFIES, because=_UNVERIFIED)
+        return replace(self.decision(chosen, _VERIFY), instead=_VERIFIES, because=_UNVERIFIED)
+
+    def overdue(self, asked: Candidate, model: Model, rng: np.random.Generator) -> Decision:
+        """Run the surest point that was only run below the target there; without one, where the mean is highest."""
+        known = {tuple(u) for u in model.data.U[model.data.is_target]}
+        untried = np.array([u for u in model.queried if tuple(u) not in known])
+        if not len(untried):
+            return replace(self.instead(asked, model, _CLOCK, rng), because=_OVERDUE)
+        mu, sigma = model.moments(untried)
+        ranked = untried[np.argsort(sigma - mu, kind="stable")]
+        found = best_candidate(self.problem, self.history, ranked, lambda _: dict(self.problem.target))
+        unshrunk = replace(self.decision(found, _CLOCK), model=model, beta=self._beta(model))
+        return replace(unshrunk, because=_OVERDUE, asked_at=(asked.u, self.model.shrink))
 
     def _gap_and_threshold(self, z: Point) -> tuple[float, float]:
         if self.problem.is_target(z):

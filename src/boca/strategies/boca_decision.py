@@ -64,7 +64,7 @@ class Decision:
             beta=self.beta,
             acquisition=self.acquisition,
             xi=self.xi,
-            gamma=self.model.in_model_units(self.gamma),
+            gamma=self.model.deviation_as_told(self.gamma),
             c=self.c,
             shrink=self.model.shrink,
             **({} if self.guard is None else {"guard": self.guard}),

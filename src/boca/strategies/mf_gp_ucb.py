@@ -226,7 +226,7 @@ class _LevelIteration:
     def level(self, u: FloatArray) -> int:  # (d,)
         """Return the lowest level that is still uncertain at x, or the target."""
         for m, (model, gamma) in enumerate(zip(self.models, self.gamma, strict=False)):
-            sigma = model.in_model_units(float(model.moments(u[None, :])[1][0]))
+            sigma = model.deviation_as_told(float(model.moments(u[None, :])[1][0]))
             if math.sqrt(self.beta) * sigma > gamma:
                 return m
         return len(self.levels) - 1

@@ -292,7 +292,10 @@ class JointPosterior:
         return finite(sign(self.problem.direction) * (self.standard.location + self.standard.scale * standardized))
 
     def interval_as_told(self, mean: float, deviation: float) -> float:
-        return finite(self.standard.scale * deviation)
+        return self.deviation_as_told(deviation)
+
+    def deviation_as_told(self, standardized: float) -> float:
+        return finite(self.standard.scale * standardized)
 
     def described(self) -> dict[str, Any]:
         return {}

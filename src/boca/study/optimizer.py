@@ -234,7 +234,7 @@ class Optimizer:
         seconds: float | None = None,
         output: str | None = None,
     ) -> Trial:
-        """Store that a running trial failed: it is charged, and its point counts as the worst value so far.
+        """Store that a running trial failed: it is charged, and its point counts as worse than every result so far.
 
         Args:
             trial: the trial, or its number.
