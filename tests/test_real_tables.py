@@ -191,6 +191,17 @@ def test_the_committed_rows_make_the_tables_of_the_readme(capsys):
     assert made_now in (folder / "README.md").read_text()
 
 
+def test_live_tasks_have_a_table_of_their_own(tmp_path, capsys):
+    path = tmp_path / "runs.csv"
+    both = [made("boca", "taskset_0", 0, [0.5] * 5, "taskset"), made("boca", "live_svc_digits", 0, [0.25] * 5, "live")]
+    path.write_text(rows.to_csv(both) + "\n")
+    assert real.main(["table", str(path)]) == 0
+    assert "0.5 |" in (text := capsys.readouterr().out)
+    assert "0.25" not in text
+    assert real.main(["table", str(path), "--family", "live"]) == 0
+    assert "0.25 |" in capsys.readouterr().out
+
+
 def test_cells_go_seed_by_seed_so_that_a_part_is_a_comparison():
     cells = real.cells(["a", "b"], ["boca", "random"], 2)
     assert [c.seed for c in cells] == [0] * 4 + [1] * 4

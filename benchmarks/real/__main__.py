@@ -69,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     source: Path = given.source
     found = rows.from_csv(source) if source.is_file() else rows.from_directory(source, ANYTIME)
     chosen = [r for r in found if r.task in _chosen(given)]
+    if given.command == "table" and given.family != "live":
+        chosen = [r for r in chosen if r.family != "live"]  # another unit and another optimum: a table of their own
     print(rows.to_csv(chosen) if given.command == "csv" else compared.markdown(chosen, rows.short(given.against)))
     return 0
 
