@@ -9,6 +9,7 @@ from types import ModuleType
 
 from boca.domain.budget import Budget, seconds, targets
 from boca.domain.errors import BocaError
+from boca.domain.outcomes import AtLeast, AtMost
 from boca.domain.problem import Problem
 from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.trial import History, Suggestion, Trial
@@ -26,6 +27,8 @@ __all__ = [
     "GPUCB",
     "MFGPUCB",
     "MFSKO",
+    "AtLeast",
+    "AtMost",
     "Boca",
     "BocaError",
     "Budget",

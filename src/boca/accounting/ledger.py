@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from boca.accounting import cost as cost_models
 from boca.domain.budget import Budget, Limit
+from boca.domain.failures import where_trials_fail
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
 from boca.domain.words import readable
@@ -202,6 +203,8 @@ class Ledger:
         failed = [t for t in self.history if t.state == "failed"]
         if failed:
             found.append(f"{len(failed)} of {len(self.history)} trials failed, the last with: {failed[-1].reason}")
+            where = where_trials_fail(self.problem, self.history)
+            found += [] if where is None else [where]
         if queued == 1:
             found.append("1 queued point has not been run: it costs more than the remaining budget.")
         elif queued:
@@ -216,9 +219,15 @@ class Ledger:
                 f"The budget of {self.in_words(self.total)} does not buy one query at the target, which costs "
                 f"{self.in_words(self.target)}. The recommendation is not verified."
             ]
+        if self.problem.subject_to and any(self.problem.is_target(t.z) for t in self.history.valued):
+            return [f"No trial at the target is within every limit ({self._limits}): there is no best value."]
         if self.history.complete:
             return ["Nothing was completed at the target: there is no best value, only a recommendation."]
         return []
+
+    @property
+    def _limits(self) -> str:
+        return ", ".join(f"{name} {limit}" for name, limit in self.problem.subject_to.items())
 
     def _warnings_of_overshoot(self) -> list[str]:
         if self.spent <= self.total * (1.0 + _ROUNDING):

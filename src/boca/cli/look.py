@@ -16,8 +16,10 @@ from rich.table import Table
 from boca.cli.arguments import Json, Name, Url
 from boca.domain.errors import InvalidInput, StorageFailed
 from boca.domain.trial import History, Trial
-from boca.domain.words import point
+from boca.domain.words import expected, point
+from boca.plots.study import stored
 from boca.study import trial_io
+from boca.study.recommendation import nothing_best
 from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace
 
 _COLUMNS = ("name", "trials", "complete", "running", "failed", "best")  # of the table of studies
@@ -57,17 +59,25 @@ def show(
 def best(url: Url, name: Name, as_json: Json = False) -> None:
     """Print the best trial at the target; exit with status 1 if there is none yet."""
     study = read(url, name)
-    found = study.history.best(study.problem)
+    view = stored(name, study.spec, study.history)
+    found = view.best
     if found is None:
         if as_json:
             print("null")
         else:
-            print("There is no complete trial at the target yet.", file=sys.stderr)
+            words = nothing_best(study.problem, study.history)
+            is_open = words == "no trial is complete at the target"
+            print(
+                "There is no complete trial at the target yet." if is_open else f"There is no best: {words}.",
+                file=sys.stderr,
+            )
         raise typer.Exit(1)
     if as_json:
         print(json.dumps(_everything(found), ensure_ascii=False))
     else:
-        print(f"{found.value!r} at {point(found.x)} (trial {found.number})")
+        outcomes = f"; {point(found.outcomes)}" if found.outcomes else ""
+        believed = "" if view.believed is None else f"; the model expects {expected(*view.believed)} there"
+        print(f"{found.value!r} at {point(found.x)} (trial {found.number}){outcomes}{believed}")
 
 
 def export(
@@ -153,7 +163,7 @@ def _show_studies(summaries: Sequence[dict[str, Any]], as_json: bool) -> None:
 
 def _everything(trial: Trial) -> dict[str, Any]:
     """Return what is stored of a trial, with z and the value that its observations give it."""
-    return trial.to_json() | {"z": trial.z, "value": trial.value, "noise": trial.noise}
+    return trial.to_json() | {"z": trial.z, "value": trial.value, "noise": trial.noise, "outcomes": trial.outcomes}
 
 
 def _show_trials(history: History, as_json: bool) -> None:
@@ -162,6 +172,9 @@ def _show_trials(history: History, as_json: bool) -> None:
         return
     heads = ["number", "state", "value", "cost", "x", "z", "why"]
     rows = [[t.number, t.state, t.value, t.cost, point(t.x), point(t.z), _reason(t)] for t in history]
+    if any(t.outcomes for t in history):
+        heads.insert(3, "outcomes")
+        rows = [[*row[:3], point(t.outcomes), *row[3:]] for row, t in zip(rows, history, strict=True)]
     _print_table(heads, rows)
 
 

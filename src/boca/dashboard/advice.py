@@ -164,6 +164,10 @@ def advise(study: WatchedStudy) -> Advice:
     if found is None:
         return Advice(study.told, words=seen.why_no_model if study.history.complete else None)
     point = {"x": list(found.x.values()), "mean": found.mean, "std": found.std, "verified": found.verified}
+    if found.feasible is not None:
+        point["feasible"] = found.feasible
+    if seen.best is not None and seen.believed is not None:  # variances were told: the best is not the luckiest
+        point["best"] = seen.best.number
     return Advice(study.told, point)
 
 

@@ -48,7 +48,7 @@ def _line(study: WatchedStudy | Broken) -> dict[str, Any]:
 
 def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
     """Return a study with the trials that changed after the event `since`."""
-    problem, best = shown.problem, shown.best
+    problem, best = shown.problem, _best(shown, advice)
     return {
         "name": shown.row.name,
         "key": shown.key,
@@ -72,6 +72,12 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
     }
 
 
+def _best(shown: WatchedStudy, advice: Advice | None) -> Trial | None:
+    """Return the best trial; if variances were told, that of the model, as soon as it has been computed."""
+    number = None if advice is None or advice.point is None else advice.point.get("best")
+    return shown.best if number is None else shown.history[number]
+
+
 def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
     """Return one trial with its whole `why` and the end of what it printed."""
     output = heavy["output"]
@@ -84,6 +90,8 @@ def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str
         "parameters": list(shown.problem.space),
         "fidelities": list(shown.problem.fidelity),
         "why": heavy["why"],
+        "outcomes": [[name, value] for name, value in one.outcomes.items()],
+        "notes": [[name, str(value)[:_MAX_MESSAGE]] for name, value in heavy.get("notes", {}).items()],
         "output": None if output is None else output[-_MAX_OUTPUT:],
         "is_cut": output is not None and len(output) > _MAX_OUTPUT,
     }

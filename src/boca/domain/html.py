@@ -32,6 +32,7 @@ def history(trials: Sequence[Trial], title: str) -> str:
     if not trials:
         return f"<div>{escape(title)}</div>"
     parts = [("x", name) for name in trials[0].x] + [("z", name) for name in trials[0].z]
+    parts = [("outcomes", name) for name in dict.fromkeys(n for t in trials for n in t.outcomes)] + parts
     shown, hidden = parts[:MAX_COLUMNS], parts[MAX_COLUMNS:]
     heads = ["trial", "state", "value", "cost", *(text(name, _MAX_NAME) for _, name in shown), "phase"]
     rows = [_row(trial, shown) for trial in ends(trials, MAX_ROWS)]
@@ -50,13 +51,16 @@ def ends(trials: Sequence[Trial], limit: int) -> list[Trial]:
 
 
 def _row(trial: Trial, parts: Iterable[tuple[str, str]]) -> list[str]:
-    values = (option(getattr(trial, part).get(name), _MAX_NAME) for part, name in parts)
+    values = (
+        (text if part == "outcomes" else option)(getattr(trial, part).get(name), _MAX_NAME) for part, name in parts
+    )
     return [str(trial.number), trial.state, text(trial.value), readable(trial.cost), *values, trial.phase]
 
 
 def trial(one: Trial) -> str:
     """Return one trial and why it was chosen."""
     rows = [("x", point(one.x)), ("z", point(one.z)), ("value", text(one.value)), ("cost", readable(one.cost))]
+    rows += [("outcomes", point(one.outcomes)), ("notes", text(point(one.notes), MAX_SENTENCE))]
     rows += [("seconds", "" if one.seconds is None else readable(one.seconds))]
     rows += [("failed with", text(one.reason, MAX_SENTENCE)), ("why", text(one.why.get("reason"), MAX_SENTENCE))]
     known = [key for key in ("mean", "std", "ucb", "beta", "xi", "gamma", "c") if key in one.why]

@@ -9,6 +9,7 @@ from typing import Any
 
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, RunStopped
+from boca.domain.outcomes import OutcomeLimit
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Space
 from boca.domain.trial import History
@@ -18,19 +19,22 @@ from boca.execution.options import Callback, OnError, RunOptions, StudyOptions
 from boca.execution.result import Result, result_of
 from boca.execution.watchdog import Watchdog
 from boca.strategies import Strategy
-from boca.study.optimizer import Optimizer
+from boca.study.optimizer import Optimizer, Told
 
 log = logging.getLogger("boca")
 
 
 def maximize(
-    objective: Callable[..., float],
+    function: Callable[..., Told],
+    /,
     space: Space,
     fidelity: Space | None = None,
     *,
     budget: Limit | float | None = None,
     cost: CostFunction | None = None,
     target: Mapping[str, Any] | None = None,
+    subject_to: Mapping[str, OutcomeLimit] | None = None,
+    objective: str | None = None,
     strategy: Strategy | None = None,
     seed: int | None = None,
     stop: Callable[[History], bool] | None = None,
@@ -43,19 +47,23 @@ def maximize(
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
 ) -> Result:
-    """Maximize objective(x, z) at z = target within a budget; without fidelities, objective(x).
+    """Maximize function(x, z) at z = target within a budget; without fidelities, function(x).
 
-    A trial fails if the objective raises, or returns anything but a finite number.  It is charged, and the run
-    continues.  Ctrl-C stops the run after the running trials; a second Ctrl-C stops it at once.
+    A trial fails if the function raises, or returns neither a finite number nor a mapping with one.  It is charged, and
+    the run continues.  Ctrl-C stops the run after the running trials; a second Ctrl-C stops it at once.
 
     Args:
-        objective: A function of x and z, which are dicts by name; of x alone without fidelities.
+        function: A function of x and z, which are dicts by name; of x alone without fidelities.
         space: The parameters to search.
         fidelity: The fidelities, which make an evaluation cheaper; None if there are none.
         budget: What the run may spend: `boca.targets(30)`, `boca.seconds(600)`, or a number in cost units.  None needs
             `stop`.
         cost: The cost of an evaluation as a function of z, in any unit; None measures it in seconds and learns it.
         target: The fidelities that count, by name; a name left out has its upper bound.
+        subject_to: Limits on further outcomes, by name, such as `{"latency": boca.AtMost(20.0)}`.  The function then
+            returns a mapping, `{"loss": ..., "latency": ...}`.
+        objective: The key of that mapping that is optimized; None if it is the only one without a limit.  Other keys
+            are notes.
         strategy: How points are chosen; `boca.Boca()` by default.
         seed: The seed of all random choices; None draws one, or uses that of the stored study.
         stop: A function of the history, called after every trial; the run ends if it returns true.  If a resumed study
@@ -71,24 +79,29 @@ def maximize(
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them; see
             `boca.callbacks`.
     """
-    problem = Problem(space, fidelity, cost=cost, target=target, direction="maximize")
+    problem = Problem(
+        space, fidelity, cost=cost, target=target, direction="maximize", subject_to=subject_to, objective=objective
+    )
     study = StudyOptions(
         budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )
     options = RunOptions(
         executor=executor, timeout=timeout, max_retries=max_retries, on_error=on_error, stop=stop, callbacks=callbacks
     )
-    return drive(objective, problem, study, options)
+    return drive(function, problem, study, options)
 
 
 def minimize(
-    objective: Callable[..., float],
+    function: Callable[..., Told],
+    /,
     space: Space,
     fidelity: Space | None = None,
     *,
     budget: Limit | float | None = None,
     cost: CostFunction | None = None,
     target: Mapping[str, Any] | None = None,
+    subject_to: Mapping[str, OutcomeLimit] | None = None,
+    objective: str | None = None,
     strategy: Strategy | None = None,
     seed: int | None = None,
     stop: Callable[[History], bool] | None = None,
@@ -101,17 +114,19 @@ def minimize(
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
 ) -> Result:
-    """Minimize objective(x, z) at z = target within a budget; without fidelities, objective(x).
+    """Minimize function(x, z) at z = target within a budget; without fidelities, function(x).
 
     The arguments are those of `maximize`.
 
     Args:
-        objective: A function of x and z; of x alone without fidelities.
+        function: A function of x and z; of x alone without fidelities.
         space: The parameters to search.
         fidelity: The fidelities, which make an evaluation cheaper.
         budget: What the run may spend.
         cost: The cost of an evaluation as a function of z; None measures it.
         target: The fidelities that count; a name left out has its upper bound.
+        subject_to: Limits on further outcomes, by name.
+        objective: The key that is optimized, if the function returns more than one that has no limit.
         strategy: How points are chosen.
         seed: The seed of all random choices.
         stop: A function of the history; the run ends if it returns true.
@@ -124,18 +139,20 @@ def minimize(
         on_error: Whether a failed trial lets the run continue ("fail"), or ends it ("raise").
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them.
     """
-    problem = Problem(space, fidelity, cost=cost, target=target, direction="minimize")
+    problem = Problem(
+        space, fidelity, cost=cost, target=target, direction="minimize", subject_to=subject_to, objective=objective
+    )
     study = StudyOptions(
         budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
     )
     options = RunOptions(
         executor=executor, timeout=timeout, max_retries=max_retries, on_error=on_error, stop=stop, callbacks=callbacks
     )
-    return drive(objective, problem, study, options)
+    return drive(function, problem, study, options)
 
 
 def drive(
-    objective: Callable[..., float], problem: Problem, study: StudyOptions, options: RunOptions | None = None
+    objective: Callable[..., Told], problem: Problem, study: StudyOptions, options: RunOptions | None = None
 ) -> Result:
     """Run a problem until its budget is spent; see `maximize`."""
     options = RunOptions() if options is None else options

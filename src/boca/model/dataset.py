@@ -1,9 +1,12 @@
 """A history as arrays: the results in the order in which they were told, and the trials that are still running.
 
+A dataset is of the objective, of one outcome that has a limit, or of success: 1 where a trial is complete, 0 where it
+failed.  A trial without that number has no row.
+
 symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
-scores   (n,)     values with the sign that makes larger ones better; a failure has the worst one
+scores   (n,)     values with the sign that makes larger ones better; a failure has the worst one, or no row
 X        (n, D)   features, by an encoding
 y        (n,)     standardized scores
 """
@@ -14,9 +17,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from boca.domain.observation import OBJECTIVE
+from boca.domain.outcomes import SUCCESS
 from boca.domain.problem import Problem
-from boca.domain.space import BoolArray, FloatArray, IntArray
-from boca.domain.trial import History
+from boca.domain.space import BoolArray, FloatArray, IntArray, Point
+from boca.domain.trial import History, sign
 from boca.gp.fit import Standardization
 from boca.gp.noise import Noise
 from boca.model.encoding import Encoding
@@ -37,22 +42,61 @@ class Dataset:
     running: tuple[FloatArray, FloatArray]  # U and Z of the trials without a result
     iterations: int
     """How many trials a model has chosen; a refit stores it."""
+    outcome: str = OBJECTIVE
+    """Which number of the trials it holds; a refit is stored under this name."""
+    bound: float | None = None
+    """Where the limit of an outcome lies among the scores: within it, a score is at least as high."""
 
     @classmethod
-    def from_history(cls, problem: Problem, history: History) -> Dataset:
-        finished = history.finished
+    def from_history(cls, problem: Problem, history: History, *, failures: bool = True) -> Dataset:
+        """Return the results of the objective; without `failures`, a failed trial says nothing about it."""
+        finished, scores = history.finished, history.scores(problem.direction)
+        told = [t.value is not None or (failures and t.state == "failed") for t in finished]
+        if not all(told):
+            finished, scores = tuple(t for t, is_told in zip(finished, told, strict=True) if is_told), scores[told]
         has_noise = any(t.noise is not None for t in finished)
         return cls(
             problem,
             problem.space.to_unit([t.x for t in finished]),
             problem.fidelity.to_unit([t.z for t in finished]),
-            history.scores(problem.direction),
+            scores,
             np.array([t.noise or 0.0 for t in finished]) if has_noise else None,
-            (
-                problem.space.to_unit([t.x for t in history.running]),
-                problem.fidelity.to_unit([t.planned for t in history.running]),
-            ),
+            _running(problem, history),
             len(history.chosen),
+        )
+
+    @classmethod
+    def of_outcome(cls, problem: Problem, history: History, name: str) -> Dataset:
+        """Return the results of an outcome that has a limit, as a problem of its own."""
+        part, better = problem.outcomes[name], sign(problem.outcomes[name].direction)
+        told = [(t, o) for t in history.finished for o in t.observations if o.outcome == name]
+        has_noise = any(o.noise is not None for _, o in told)
+        return cls(
+            part,
+            problem.space.to_unit([t.x for t, _ in told]),
+            part.fidelity.to_unit([_fidelity(part, o.z) for _, o in told]),
+            np.array([better * o.value for _, o in told]),
+            np.array([o.noise or 0.0 for _, o in told]) if has_noise else None,
+            _running(part, history),
+            len(history.chosen),
+            name,
+            better * problem.subject_to[name].bound,
+        )
+
+    @classmethod
+    def of_success(cls, problem: Problem, history: History) -> Dataset:
+        """Return which trials are complete and which failed."""
+        finished = history.finished
+        return cls(
+            problem.success,
+            problem.space.to_unit([t.x for t in finished]),
+            problem.fidelity.to_unit([t.z for t in finished]),
+            np.array([float(t.state == "complete") for t in finished]),
+            None,
+            _running(problem.success, history),
+            len(history.chosen),
+            SUCCESS,
+            0.5,
         )
 
     @property
@@ -71,6 +115,18 @@ class Dataset:
         return TrainingData(
             self.U, X, standard.apply(self.scores), noise, encoding.is_target(X), pending, encoding.is_target(pending)
         )
+
+
+def _running(problem: Problem, history: History) -> tuple[FloatArray, FloatArray]:
+    return (
+        problem.space.to_unit([t.x for t in history.running]),
+        problem.fidelity.to_unit([_fidelity(problem, t.planned) for t in history.running]),
+    )
+
+
+def _fidelity(problem: Problem, z: Point) -> Point:
+    """Return the part of a fidelity that a problem has: an outcome that is the same at all of them has none."""
+    return z if problem.fidelity else {}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from boca.accounting.cost import Costs, amount
 from boca.domain.budget import Budget
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
-from boca.domain.trial import History, Suggestion, barred, best_of, occupied, point_key
+from boca.domain.trial import History, Suggestion, Trial, barred, best_of, occupied, point_key
 
 Design: TypeAlias = Literal["uniform", "sobol"]
 """How x is drawn: independently, or from one scrambled Sobol sequence, which leaves smaller gaps."""
@@ -50,7 +50,7 @@ def random_start(
     best = None
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
         z, best = dict(problem.target), _best_untried_at_target(problem, history)
-    if len(history) >= LEAST_QUERIES and history.complete and used + costs.of(z) > share:
+    if len(history) >= LEAST_QUERIES and history.valued and used + costs.of(z) > share:
         return None
     return start_query(problem, history, rng, costs, z, design=design, x=best)
 
@@ -89,11 +89,20 @@ def _best_untried_at_target(problem: Problem, history: History) -> Point | None:
     """Return the x with the best result of those never run at the target; None if there are fewer than two."""
     ruled_out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
     untried = [t for t in history.complete if point_key(t.x) not in ruled_out]
+    if problem.subject_to and untried:  # those that break the fewest limits, as far as they were told
+        least = min(_broken(problem, t) for t in untried)
+        untried = [t for t in untried if _broken(problem, t) == least]
     best = best_of(untried, problem.direction)
     is_choice = (
         len({point_key(t.x) for t in untried}) >= 2
     )  # the best of one point is no choice: a new point tells more
     return dict(best.x) if best is not None and is_choice else None
+
+
+def _broken(problem: Problem, trial: Trial) -> int:
+    """Return how many outcomes were told to be outside their limits."""
+    told = trial.outcomes
+    return sum(not limit.allows(told[name]) for name, limit in problem.subject_to.items() if name in told)
 
 
 def random_point(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from boca.domain.problem import Problem
-from boca.domain.space import Point
-from boca.domain.trial import History, point_key
-from boca.strategies.base import posterior
+from boca.domain.space import BoolArray, FloatArray, Point
+from boca.domain.trial import History, Trial, point_key, sign
+from boca.domain.words import advice
+from boca.model.feasibility import LIKELY
+from boca.strategies.base import feasibility, posterior
+
+_ALMOST_SURE = 0.9  # probability from which a point may be recommended that was not seen to be feasible
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,13 @@ class Recommendation:
     std: float
     verified: bool
     """Whether x has been run at the target."""
+    feasible: float | None = None
+    """The probability that every outcome is within its limit at the target; None if there are no limits."""
+
+    @property
+    def words(self) -> str:
+        """What the model expects there, in plain words."""
+        return advice(self.mean, self.std, self.verified, self.feasible)
 
 
 def recommend(problem: Problem, history: History, strategy: object) -> Recommendation | None:
@@ -33,10 +45,48 @@ def recommend(problem: Problem, history: History, strategy: object) -> Recommend
     if model is None:
         return None
     candidates = list({point_key(t.x): t.x for t in history.complete}.values())
-    mu, sigma = model.moments(problem.space.to_unit(candidates))
-    best = int(np.argmax(mu - sigma))
+    U = problem.space.to_unit(candidates)
+    mu, sigma = model.moments(U)
+    probability = None
+    rank = mu - sigma
+    if problem.subject_to:
+        probability = feasibility(strategy, problem, history).probability(U)
+        rank = np.where(_trusted(problem, history, candidates, probability), rank, -np.inf)
+    best = int(np.argmax(rank)) if probability is None or np.isfinite(rank).any() else int(np.argmax(probability))
     x = candidates[best]
     verified = any(t.x == x and problem.is_target(t.z) for t in history.complete)
     return Recommendation(
-        dict(x), model.value_as_told(float(mu[best])), model.deviation_as_told(float(sigma[best])), verified
+        dict(x),
+        model.value_as_told(float(mu[best])),
+        model.deviation_as_told(float(sigma[best])),
+        verified,
+        None if probability is None else float(probability[best]),
     )
+
+
+def _trusted(problem: Problem, history: History, candidates: Sequence[Point], probability: FloatArray) -> BoolArray:
+    """Return which points may be recommended: almost surely feasible, or seen to be and likely so."""
+    seen = {point_key(t.x) for t in history.feasible(problem)}
+    was_seen = np.array([point_key(x) in seen for x in candidates])
+    return np.asarray((probability >= _ALMOST_SURE) | (was_seen & (probability >= LIKELY)))
+
+
+def best(problem: Problem, history: History, strategy: object) -> Trial | None:
+    """Return the best complete trial at the target; None before there is one.
+
+    If variances were told there, the best value is the luckiest: then it is the trial with the highest posterior mean.
+    """
+    trials = history.feasible(problem)
+    model = posterior(strategy, problem, history) if any(t.noise for t in trials) else None
+    if model is None:
+        return history.best(problem)
+    mu, _ = model.moments(problem.space.to_unit([t.x for t in trials]))
+    better = sign(problem.direction)
+    return max(zip(mu, trials, strict=True), key=lambda pair: (pair[0], better * (pair[1].value or 0.0)))[1]
+
+
+def nothing_best(problem: Problem, history: History) -> str:
+    """Return why there is no best trial, in words."""
+    if problem.subject_to and any(problem.is_target(t.z) for t in history.valued):
+        return "no trial at the target is within every limit"
+    return "no trial is complete at the target"

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from boca.domain.budget import Limit
+from boca.domain.outcomes import AtLeast, AtMost
 from boca.domain.problem import Direction, Problem
 from boca.domain.space import Space, parameter_from_json
 from boca.strategies.registry import CLASSES, NAMES
 
+_KINDS: dict[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
 _COSTS = 16  # fidelities at which a cost function shows what it is
 
 CHANGEABLE = frozenset({"budget", "fields"})
@@ -34,6 +36,8 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
         "strategy": plain(strategy),
         "seed": seed,
         "budget": None if limit is None else asdict(limit),
+        **({"subject_to": _limits(problem)} if problem.subject_to else {}),
+        **({} if problem.objective is None else {"objective": problem.objective}),
     }
     return dict(json.loads(json.dumps(description, allow_nan=False)))
 
@@ -49,7 +53,9 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
         for part in ("space", "fidelity")
     )
     direction: Direction = spec["direction"]
-    bare = Problem(space, fidelity, target=spec["target"], direction=direction)
+    limits = {name: _KINDS[kind](bound, at) for name, (kind, bound, at) in spec.get("subject_to", {}).items()}
+    objective = spec.get("objective")
+    bare = Problem(space, fidelity, target=spec["target"], direction=direction, subject_to=limits, objective=objective)
     target_cost = spec["target_cost"]
     if target_cost is None:
         return bare
@@ -57,7 +63,22 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
     def cost(z: Mapping[str, Any]) -> float:
         return float(target_cost * bare.assumed_cost(z))
 
-    return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction)
+    return Problem(
+        space,
+        fidelity,
+        cost=cost,
+        target=spec["target"],
+        direction=direction,
+        subject_to=limits,
+        objective=objective,
+    )
+
+
+def _limits(problem: Problem) -> dict[str, list[Any]]:
+    """Return the limits on outcomes as kind, bound and where they hold; their order is not stored."""
+    kinds = {kind: name for name, kind in _KINDS.items()}
+    limits = sorted(problem.subject_to.items())
+    return {name: [kinds[type(limit)], limit.bound, limit.at] for name, limit in limits}
 
 
 def limit_of(spec: Mapping[str, Any]) -> Limit | None:
@@ -75,10 +96,10 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
     if old or new:
         found["fields"] = _fields(old, new)
-    for part in stored:
+    for part in dict.fromkeys([*stored, *given]):
         if part in ("target_cost", "first_budget"):
             continue  # the fingerprint of the cost covers the one, to twelve digits; the other is never given
-        was, now = stored[part], given.get(part)
+        was, now = stored.get(part), given.get(part)
         if part == "strategy":
             was, now = _common(was, now), _common(now, was)
         if _exactly(was) != _exactly(now):
@@ -106,8 +127,21 @@ def _only(one: Any, other: Any, path: str = "") -> dict[str, Any]:
     """Return the fields, by path, that a dataclass has in one description and not in the other."""
     found: dict[str, Any] = {}
     for name, value in one.items() if _is_same_class(one, other) else ():
-        found |= _only(value, other[name], f"{path}{name}.") if name in other else {f"{path}{name}": value}
+        if name in other:
+            found |= _only(value, other[name], f"{path}{name}.")
+        elif not _is_off(one["type"], name, value):
+            found[f"{path}{name}"] = value
     return found
+
+
+def _is_off(type_name: str, name: str, value: Any) -> bool:
+    """Whether a field has the value with which it does what was done before it existed."""
+    off = _off_values(CLASSES.get(type_name))
+    return name in off and _exactly(plain(off[name])) == _exactly(value)
+
+
+def _off_values(made: Any) -> dict[str, Any]:
+    return {f.name: f.metadata["off"] for f in fields(made) if "off" in f.metadata} if is_dataclass(made) else {}
 
 
 def _common(one: Any, other: Any) -> Any:
@@ -138,6 +172,7 @@ def plain(value: object) -> Any:
 def remade(settings: Any) -> Any:
     """Return what `plain` described, with the fields that this version knows; None for what is code.
 
+    A field that did not exist then has its off value, if it has one.
     Code is a class or a function that is stored by its import path alone.
     """
     if isinstance(settings, list):
@@ -149,7 +184,8 @@ def remade(settings: Any) -> Any:
     made = CLASSES.get(settings["type"])
     if made is None:
         return None
-    return made(**{f.name: remade(settings[f.name]) for f in fields(made) if f.name in settings})
+    known = {f.name: remade(settings[f.name]) for f in fields(made) if f.name in settings}
+    return made(**{**_off_values(made), **known})
 
 
 def unlike(stored: Any, other: Any) -> tuple[list[str], list[str]]:

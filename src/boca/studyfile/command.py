@@ -7,7 +7,8 @@ within its argument.  The program also finds the point in its environment:
 
     BOCA_X_<name>, BOCA_Z_<name>   one value each, written as in the arguments
     BOCA_POINT                     all of them, as JSON: {"x": {...}, "z": {...}}
-    BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number
+    BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number; outcomes
+                                   that have limits go beside it: {"loss": 0.1, "latency": 14}, and other keys are notes
 
 A string is written as it is, any other value as JSON: a float with all its digits, a flag as true or false.
 """
@@ -74,8 +75,8 @@ class Command:
                 raise InvalidInput(f"command must not have the character NUL; got {self.line!r}.")
             _PIECE.sub(self._check, argument)
 
-    def __call__(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> float:
-        """Run the command at this point, pass on its output, and return its value."""
+    def __call__(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> float | dict[str, Any]:
+        """Run the command at this point, pass on its output, and return its value, or what it wrote by name."""
         point = {"x": _plain(x), "z": _plain(z or {})}
         values = {name: _text(value) for part in point.values() for name, value in part.items()}
         arguments = [_PIECE.sub(lambda piece: _filled(piece, values), argument) for argument in self._template()]
@@ -262,17 +263,21 @@ def _signal(number: int) -> str:
 # Its value ------------------------------------------------------------------------------------------------------------
 
 
-def _written(result: Path) -> float:
-    """Return the value in the file that the command wrote; other keys in it are ignored."""
+def _written(result: Path) -> float | dict[str, Any]:
+    """Return the value in the file that the command wrote, or outcomes and notes by name."""
     with result.open("rb") as file:
         text = file.read(_KEPT_OUTPUT).decode(errors="replace")
     try:
         content = json.loads(text)
+        if isinstance(content, dict) and (set(content) != {"value"}):
+            if not any(isinstance(value, int | float) for value in content.values()):
+                raise ValueError("there is no number in it")
+            return content  # what its keys mean is decided by the problem
         return finite_number(content["value"] if isinstance(content, dict) else content, "value")
     except (ValueError, KeyError, RecursionError) as error:
         raise CommandFailed(
             f"The command wrote {text[:_VALUE_LENGTH]!r} to $BOCA_RESULT. It must write a finite number as JSON, "
-            'alone or as {"value": 0.93}.'
+            'alone or as {"value": 0.93}, or outcomes by name.'
         ) from error
 
 

@@ -22,7 +22,7 @@ def refuse_unstorable(trial: Trial) -> None:
     for name, number in numbers:
         if number is not None and not math.isfinite(number):
             raise InvalidInput(f"{name} is {number!r}, and must be a finite number. Nothing was changed.")
-    for name, point in points:
+    for name, point in [*points, ("notes", trial.notes)]:
         as_json(point, name)
 
 
