@@ -271,7 +271,7 @@ def run_of_why():
 
 def test_the_keys_of_why_are_those_of_a_real_run(run_of_why):
     real = set().union(*(trial.why for trial in run_of_why["opt"].history))
-    elsewhere = {"guard", "level"}  # of misleading fidelities, and of strategies with a list of them
+    elsewhere = {"guard", "level", "feasible", "outcomes"}  # of misleading fidelities, of lists of them, of limits
     keys = named("guide/why.md", "## Every key")
     assert len(keys) == len(set(keys))
     assert set(keys) == real | elsewhere

@@ -317,7 +317,7 @@ def slopes(formula, mu, sigma, step=1e-6):
     return by_mu, by_sigma
 
 
-@pytest.mark.parametrize("formula", [LogFeasible(0.3), LogBoundImprovement(2.0, 0.4)])
+@pytest.mark.parametrize("formula", [LogFeasible(0.3), LogFeasible(0.3, 0.2, 0.75), LogBoundImprovement(2.0, 0.4)])
 def test_the_slopes_of_limited_formulas_are_finite_differences(formula):
     rng = np.random.default_rng(0)
     mu, sigma = rng.normal(0.0, 2.0, 60), rng.uniform(0.05, 2.0, 60)

@@ -20,7 +20,7 @@ from boca.domain.words import expected, point
 from boca.plots.study import stored
 from boca.study import trial_io
 from boca.study.recommendation import nothing_best
-from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace
+from boca.study.storage.reader import Damaged, Reader, StoredStudy, refuse_to_replace, understood
 
 _COLUMNS = ("name", "trials", "complete", "running", "failed", "best")  # of the table of studies
 _WIDTH_OF_A_PIPE = 1000  # characters; a pipe has no width, and a program that reads it needs unbroken lines
@@ -59,7 +59,8 @@ def show(
 def best(url: Url, name: Name, as_json: Json = False) -> None:
     """Print the best trial at the target; exit with status 1 if there is none yet."""
     study = read(url, name)
-    view = stored(name, study.spec, study.history)
+    with understood(name):
+        view = stored(name, study.spec, study.history)
     found = view.best
     if found is None:
         if as_json:

@@ -27,6 +27,8 @@ from boca.model.posterior import Model
 from boca.model.surrogate import Surrogate
 
 LEAST_RESULTS = 2  # of an outcome, before it has a model: one result has no scale
+LEAST_SUCCESS = 0.75  # a failure is paid for and gives no value, so a query needs more than even odds
+_LEAST_DEVIATION_OF_SUCCESS = 0.25  # of single results, which are 0 or 1: a smooth model is no step
 LIKELY = 0.5  # a point is taken for feasible from this probability on
 
 
@@ -40,6 +42,10 @@ class OutcomeModel:
     """Standardized."""
     tells_below: bool
     """Whether a query below the target tells it."""
+    noise: float = 0.0
+    """The variance of a single result, standardized: success is what happens next, not what happens on average."""
+    least: float = 0.0
+    """The least probability of a point that is queried."""
 
     @property
     def is_everywhere_alike(self) -> bool:
@@ -51,7 +57,7 @@ class OutcomeModel:
         from scipy.special import ndtr
 
         mu, sigma = self.model.moments(U)
-        return np.asarray(ndtr((mu - self.bound) / sigma))
+        return np.asarray(ndtr((mu - self.bound) / np.sqrt(sigma * sigma + self.noise)))
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,12 @@ class Feasibility:
                 continue
             model = surrogate.learned(dataset, history, rng, force_refit=force_refit)
             bound = float(model.standard.apply(np.array(dataset.bound)))
-            found.append(OutcomeModel(dataset.outcome, model, bound, _tells_below(problem, history, dataset.outcome)))
+            tells = _tells_below(problem, history, dataset.outcome)
+            if dataset.outcome == SUCCESS:
+                noise = max(model.gp.eta2, (_LEAST_DEVIATION_OF_SUCCESS / model.standard.scale) ** 2)
+                found.append(OutcomeModel(SUCCESS, model, bound, tells, noise, LEAST_SUCCESS))
+            else:
+                found.append(OutcomeModel(dataset.outcome, model, bound, tells))
         return cls(problem, tuple(found))
 
     def __bool__(self) -> bool:

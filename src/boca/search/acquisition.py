@@ -36,6 +36,7 @@ _SERIES_BELOW = -1e3  # deviations: below, 1 + u e is rounding, and the first te
 _LEAST_INFORMATION = 1e-300  # nats: the logarithm of zero is not a number
 _SOFTENED_OVER = 0.1  # deviations of the results: bounds that differ by less from the best count as improvements
 _LINEAR_BELOW = -30.0  # log softplus(t) is t there up to rounding
+_STEEPNESS = 1e6  # of the wall below the least probability: where results agree, log EI falls by thousands
 _LOWEST_U = -1e70  # deviations: the square of less is not a float
 _QUARTILES = np.array([0.25, 0.5, 0.75])
 _BISECTIONS = 25  # halve nine deviations to fewer than a millionth of one
@@ -115,13 +116,23 @@ def log_bound_improvement(mu: FloatArray, sigma: FloatArray, beta: float, best: 
     return np.where(t > _LINEAR_BELOW, np.log(soft), t), slope, slope * math.sqrt(beta)
 
 
-def log_feasible(mu: FloatArray, sigma: FloatArray, bound: float) -> Valued:
-    """Return the logarithm of the probability that an outcome is at least `bound`, log Phi((mu - bound) / sigma)."""
+def log_feasible(mu: FloatArray, sigma: FloatArray, bound: float, noise: float = 0.0, least: float = 0.0) -> Valued:
+    """Return the logarithm of the probability that an outcome is at least `bound`, log Phi((mu - bound) / sigma).
+
+    `noise` is a variance that is added to that of mu.  Below the probability `least` the value falls so fast that
+    no improvement makes up for it.
+    """
     from scipy.special import erfcx, log_ndtr
 
-    u = np.maximum((mu - bound) / sigma, _LOWEST_U)
+    total = np.sqrt(sigma * sigma + noise)
+    u = np.maximum((mu - bound) / total, _LOWEST_U)
     hazard = math.sqrt(2.0 / math.pi) / erfcx(u * -math.sqrt(0.5))
-    return log_ndtr(u), hazard / sigma, -u * hazard / sigma
+    value, by_mu, by_sigma = log_ndtr(u), hazard / total, -u * hazard * sigma / (total * total)
+    if least <= 0.0:
+        return value, by_mu, by_sigma
+    factor = np.where(value < math.log(least), 1.0 + _STEEPNESS, 1.0)
+    wall = _STEEPNESS * np.minimum(value - math.log(least), 0.0)
+    return value + wall, by_mu * factor, by_sigma * factor
 
 
 def drawn_maxima(mu: FloatArray, sigma: FloatArray, rng: np.random.Generator, count: int) -> FloatArray:  # (count,)
@@ -230,9 +241,11 @@ class LogFeasible:
 
     rises: ClassVar[bool] = False  # far within the limit, a larger deviation makes it less likely
     bound: float
+    noise: float = 0.0
+    least: float = 0.0
 
     def __call__(self, mu: FloatArray, sigma: FloatArray) -> Valued:
-        return log_feasible(mu, sigma, self.bound)
+        return log_feasible(mu, sigma, self.bound, self.noise, self.least)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,9 @@ def weighed(
     by: str, model: Model, history: History, feasibility: Feasibility, beta: float, rng: np.random.Generator
 ) -> Weighed:
     """Return the acquisition of an aim or a turn, weighed by the probability of feasibility.  [G14]"""
-    limits = tuple(BoundAcquisition(o.model, acquisition.LogFeasible(o.bound)) for o in feasibility.outcomes)
+    limits = tuple(
+        BoundAcquisition(o.model, acquisition.LogFeasible(o.bound, o.noise, o.least)) for o in feasibility.outcomes
+    )
     best = incumbents(feasibility.problem, history, model, feasibility)
     improvement = IMPROVEMENTS[by](model, best, feasibility, beta, rng) if len(best) else None
     return Weighed(improvement, limits)

@@ -7,8 +7,8 @@ within its argument.  The program also finds the point in its environment:
 
     BOCA_X_<name>, BOCA_Z_<name>   one value each, written as in the arguments
     BOCA_POINT                     all of them, as JSON: {"x": {...}, "z": {...}}
-    BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number; outcomes
-                                   that have limits go beside it: {"loss": 0.1, "latency": 14}, and other keys are notes
+    BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number; with
+                                   limits, all outcomes by name: {"loss": 0.1, "latency": 14}; the rest is notes
 
 A string is written as it is, any other value as JSON: a float with all its digits, a flag as true or false.
 """
@@ -60,6 +60,8 @@ class Command:
     line: str
     folder: str
     names: tuple[str, ...]
+    returns_outcomes: bool = False
+    """Whether $BOCA_RESULT holds outcomes by name, of which the problem knows what they mean; else one value counts."""
 
     def __post_init__(self) -> None:
         """Refuse a line with which every trial would fail."""
@@ -90,7 +92,7 @@ class Command:
                 "BOCA_RESULT": str(result),
             }
             printed = _run(arguments, self.folder, environment, scratch)
-            return _written(result) if result.exists() else _last_number(printed)
+            return _written(result, self.returns_outcomes) if result.exists() else _last_number(printed)
 
     def _template(self) -> list[str]:
         try:
@@ -263,13 +265,13 @@ def _signal(number: int) -> str:
 # Its value ------------------------------------------------------------------------------------------------------------
 
 
-def _written(result: Path) -> float | dict[str, Any]:
-    """Return the value in the file that the command wrote, or outcomes and notes by name."""
+def _written(result: Path, returns_outcomes: bool) -> float | dict[str, Any]:
+    """Return the value in the file that the command wrote, or outcomes and notes by name; other keys are ignored."""
     with result.open("rb") as file:
         text = file.read(_KEPT_OUTPUT).decode(errors="replace")
     try:
         content = json.loads(text)
-        if isinstance(content, dict) and (set(content) != {"value"}):
+        if isinstance(content, dict) and returns_outcomes:
             if not any(isinstance(value, int | float) for value in content.values()):
                 raise ValueError("there is no number in it")
             return content  # what its keys mean is decided by the problem

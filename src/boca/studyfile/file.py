@@ -314,7 +314,8 @@ def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., 
         )
     path = _string(document[given[0]], given[0])
     if given == ["command"]:
-        return Command(path, folder, (*problem.space, *problem.fidelity))
+        returns_outcomes = bool(problem.subject_to) or problem.objective is not None
+        return Command(path, folder, (*problem.space, *problem.fidelity), returns_outcomes)
     objective = imported(path, "objective", folder)
     if not callable(objective):
         raise InvalidInput(f"objective = {path!r} must be a function; got {objective!r}.")
