@@ -7,8 +7,7 @@ many trials were infeasible or failed.  Methods are paired: each runs on the sam
 torch, in an environment of its own.
 
 gramacy    two parameters and two constraints [Gramacy et al. 2016]; optimum 0.5998
-vessel     the pressure vessel: four parameters and four constraints with lengths up to 240 [Coello Coello 2002]; optimum
-           5850.38
+vessel     the pressure vessel, up to 240 long: four parameters, four constraints [Coello Coello 2002]; optimum 5850.38
 reducer    the speed reducer: seven parameters and eleven constraints [Lemonge et al. 2010]; optimum 2994.42
 cheap      gramacy with one fidelity, whose constraint and objective are both off when cheap
 fails      four parameters; trials fail in about 30 % of the domain, where the unconstrained optimum lies

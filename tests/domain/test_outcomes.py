@@ -89,7 +89,14 @@ def test_with_more_such_keys_it_is_named_and_the_rest_are_notes():
 
 
 def test_a_key_of_that_name_is_the_value():
-    assert told({"value": 1.0, "seconds": 3.0}, limits={}) == ({"value": 1.0}, {"seconds": 3.0})
+    only = {"latency": AtMost(1.0)}
+    assert told({"value": 1.0, "latency": 0.0, "host": 3.0}, limits=only)[0] == {"latency": 0.0, "value": 1.0}
+
+
+def test_without_limits_a_mapping_needs_the_name_of_the_objective():
+    assert told({"loss": 1.0, "seconds": 3.0}, limits={}, objective="loss") == ({"value": 1.0}, {"seconds": 3.0})
+    with pytest.raises(InvalidInput, match=r"must return a finite number.*objective="):
+        told({"loss": 1.0, "seconds": 3.0}, limits={})
 
 
 def test_an_outcome_of_the_target_may_be_missing_elsewhere():

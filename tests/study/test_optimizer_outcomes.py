@@ -86,7 +86,8 @@ def test_notes_are_kept_and_weigh_nothing():
 def test_notes_of_a_number_alone():
     opt = Optimizer(Problem(SPACE), budget=None, seed=0)
     assert opt.tell(opt.ask(), 2.5, notes={"epochs": 7}).notes == {"epochs": 7}
-    assert opt.add({"a": 0.5}, None, {"value": 1.0, "epochs": 3}).notes == {"epochs": 3}
+    named = Optimizer(Problem(SPACE, objective="loss"), budget=None, seed=0)
+    assert named.add({"a": 0.5}, None, {"loss": 1.0, "epochs": 3}).notes == {"epochs": 3}
 
 
 def test_a_database_keeps_all_of_it(place):

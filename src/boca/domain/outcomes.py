@@ -133,6 +133,12 @@ def returned(
                     f"limits. Give {{'loss': {given!r}, {missing[0]!r}: ...}}."
                 )
         return Returned({OBJECTIVE: number}, {})
+    if not limits and objective is None:
+        first = next(iter(given), "loss")
+        raise InvalidInput(
+            f"The objective must return a finite number; it returned {_short(given)}. To return values by name, say "
+            f"which one is optimized: objective={first!r}."
+        )
     key = _objective_key(given, limits, objective)
     values: dict[str, float] = {}
     for name, limit in limits.items():
@@ -150,6 +156,10 @@ def returned(
         raise InvalidInput("The result has no number: every outcome is None. Give one, or let the trial fail.")
     rest = {name: value for name, value in given.items() if name != key and name not in limits}
     return Returned(values, plain_notes(rest))
+
+
+def _short(given: Mapping[str, Any]) -> str:
+    return words if len(words := repr(dict(given))) <= _LONGEST_NOTE else f"{words[:_LONGEST_NOTE]}…"
 
 
 def _objective_key(given: Mapping[str, Any], limits: Mapping[str, OutcomeLimit], objective: str | None) -> str:
