@@ -241,7 +241,7 @@ class Boca:
         iteration = Iteration(self, problem, history, price, model, feasibility)
         if not feasibility:
             found = iteration.at_target(BoundAcquisition(model, acquisition.Mean()), rng)
-            return iteration.decision(found, "mean", is_last=True)
+            return iteration.decision(found, "mean")
         objective = iteration.weighed("log_ei", model, rng)
         by = FEASIBILITY if objective.improvement is None else "log_ei"
         return iteration.decision(iteration.at_target(objective, rng), by, is_last=True)

@@ -47,7 +47,7 @@ class Decision:
     stands_in: bool = False
     """Whether z replaces the chosen fidelity, which is running."""
     is_last: bool = False
-    """Whether it is the query that the last of the budget was kept for."""
+    """Whether it is the query that the last of the budget was kept for; one by the mean always is."""
     feasibility: Feasibility | None = None
     """What is known of the outcomes that have limits, and of success."""
 
@@ -64,7 +64,7 @@ class Decision:
             self.model,
             self.history,
             self.u,
-            phase="final" if self.is_last and self.is_at_target else "model",
+            phase="final" if (self.is_last or self.acquisition == "mean") and self.is_at_target else "model",
             reason=" ".join(part for part in (self.sentence(), self._feasible_sentence()) if part),
             beta=self.beta,
             acquisition=self.acquisition,
