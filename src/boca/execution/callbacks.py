@@ -74,4 +74,10 @@ class Log:
             self._log.warning("trial %d failed at %s: %s", trial.number, where, printable(trial.reason or ""))
         else:
             spent = Ledger(optimizer.problem, optimizer.history, optimizer.limit).spent_in_words
-            self._log.info("trial %d: %.6g at %s; spent %s", trial.number, trial.value, where, spent)
+            told = point({} if trial.value is None else {"value": trial.value} | trial.outcomes)
+            value = (
+                f"{trial.value:.6g}"
+                if trial.value is not None and not trial.outcomes
+                else told or point(trial.outcomes)
+            )
+            self._log.info("trial %d: %s at %s; spent %s", trial.number, value, where, spent)
