@@ -131,7 +131,7 @@ class Boca:
     """Use the beta_t of the theorem, which explores far more, instead of the one in the paper's experiments."""
     success: bool = field(default=False, metadata={"off": False})
     """Model where trials fail, and weigh improvement by the probability of success.  A failure then says nothing of f;
-    without, it counts as the worst value, which keeps the search away from a border where the optimum often lies."""
+    without, it has a bad value, which keeps the search away from a border where the optimum often lies."""
     hyperparameters: Mapping[str, Any] | None = None
     """A known GP: nothing is fitted, standardized or shrunk, and only the first aim is used."""
 
