@@ -37,6 +37,7 @@ def after(of, history, **more):
 
 @pytest.mark.parametrize(("limit", "turn"), [(AtMost(0.4), -1.0), (AtLeast(0.4), 1.0)])
 def test_the_probability_is_that_of_a_normal(limit, turn):
+    """In units as told: a warp of the outcome, or a value for failures, would move it against the limit."""
     of = problem(c=limit)
     found = after(of, known(of, outcome=lambda x, z: {"c": math.sin(3 * x["a"]) + 0.1 * z["n"] + x["b"]}))
     U = np.random.default_rng(1).random((40, 2))

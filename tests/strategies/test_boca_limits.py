@@ -310,3 +310,58 @@ def test_history_of_numbers_alone_is_as_before():
     assert opt.history[0].outcomes == {}
     assert isinstance(opt.history, History)
     assert acquisition.LogFeasible.rises is False
+
+
+# Spaces that are no box -----------------------------------------------------------------------------------------------
+
+
+RESTRICTED = {
+    "constraint": SPACE.where(lambda x: x["a"] + x["b"] <= 1.2, "a + b <= 1.2"),
+    "condition": Space(kind=boca.Choice(["one", "two"]), a=Float(0.0, 1.0), b=Float(0.0, 1.0, when={"kind": ["two"]})),
+    "list": boca.Candidates([{"a": k / 40, "b": (7 * k % 40) / 40} for k in range(41)]),
+}
+
+
+@pytest.mark.parametrize("kind", RESTRICTED)
+@pytest.mark.parametrize("success", [False, True])
+def test_limits_hold_on_every_kind_of_space(kind, success):
+    """The objective rises with a; from a = 0.6 on it is infeasible, and near b = 1 a trial fails."""
+    space = RESTRICTED[kind]
+    of = Problem(space, FIDELITY, cost=lambda z: 0.2 + 0.8 * z["n"], subject_to={"c": AtMost(0.6)})
+    opt = Optimizer(of, budget=boca.targets(9), strategy=Boca(success=success), seed=1)
+    while trial := opt.ask():
+        assert space.violated(trial.x) is None
+        space.validate(trial.x, "x")
+        if trial.x.get("b", 0.0) > 0.85:
+            opt.fail(trial, "diverged")
+        else:
+            opt.tell(trial, {"value": trial.x["a"], "c": trial.x["a"] - 0.05 * (1.0 - trial.z["n"])})
+    assert 0.4 < opt.best.value <= 0.6
+    assert all("feasible" in t.why for t in opt.history.chosen)
+    assert opt.recommend().feasible > 0.5
+
+
+def test_limits_and_success_are_learned_from_values_as_told():
+    """The objective has a warp here, and outcomes that are as skewed have none; failures are worth nothing to them."""
+    of = CHEAP(subject_to={"c": AtMost(math.exp(3.0))})
+    strategy = Boca(success=True)
+    opt = Optimizer(of, budget=None, strategy=strategy, seed=0)
+    for k, (x, z) in enumerate(scattered(40)):
+        steep = math.exp(6 * x["a"])
+        opt.add(x, z, {"value": -steep, "c": steep})
+        if k % 10 == 0:
+            opt.enqueue({"a": 0.9, "b": x["b"]})
+            opt.fail(opt.ask(), "diverged")
+    trial = opt.ask()
+    assert opt.recommend().x["a"] < 0.5
+    assert "warp" in trial.why
+    outcomes = trial.why["outcomes"]
+    assert all("warp" not in outcome["fit"] for outcome in outcomes.values())
+    assert set(outcomes) == {"c", "success"}
+    _, feasibility = (strategy.posterior(of, opt.history), strategy.feasibility(of, opt.history))
+    for outcome in feasibility.outcomes:
+        model = outcome.model
+        assert model.warp is None
+        bound = math.exp(3.0) if outcome.name == "c" else 0.5
+        assert model.value_as_told(outcome.bound) == pytest.approx(bound)
+    assert len(strategy.posterior(of, opt.history).data.y) == 40

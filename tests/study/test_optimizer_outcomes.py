@@ -168,6 +168,41 @@ def test_files_give_back_what_was_written(tmp_path, format):
             assert dict(new.notes) == dict(old.notes)
 
 
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+def test_a_second_import_of_outcomes_changes_nothing(tmp_path, place):
+    source = optimizer()
+    for latency in (21.0, 22.0, None):
+        source.add({"a": 0.5}, None, {"loss": None if latency else 0.1, "latency": latency}, notes={"host": "n1"})
+    opt = optimizer(storage=f"sqlite:///{tmp_path}/s.db" if place == "sqlite" else None, name="s")
+    first = opt.add_all(source.history)
+    assert [t.outcomes for t in first] == [{"latency": 21.0}, {"latency": 22.0}, {}]
+    assert [t.number for t in opt.add_all(source.history)] == [0, 1, 2]
+    assert [(t.value, t.notes) for t in opt.history] == [(v, {"host": "n1"}) for v in (None, None, 0.1)]
+
+
+def test_one_wrong_outcome_imports_nothing(tmp_path):
+    file = tmp_path / "trials.jsonl"
+    good = {"x": {"a": 0.5}, "value": 1.0, "outcomes": {"latency": 2.0}}
+    wrong = good | {"outcomes": {"latency": "fast"}}
+    file.write_text("\n".join(json.dumps(line) for line in (good, wrong)))
+    opt = optimizer()
+    with pytest.raises(InvalidInput, match=r"line 2 of trials.jsonl: outcome.latency is 'fast'"):
+        opt.add_all(file)
+    assert len(opt.history) == 0
+
+
+def test_best_and_recommendation_heed_limits_and_constraints_together():
+    space = Space(a=Float(0.0, 1.0)).where(lambda x: x["a"] <= 0.8, "a <= 0.8")
+    opt = Optimizer(
+        Problem(space, subject_to={"c": AtMost(0.7)}, deterministic=True), budget=None, strategy=RandomSearch(), seed=0
+    )
+    for a in (0.3, 0.5, 0.75, 0.95):
+        opt.add({"a": a}, None, {"value": a, "c": 1.0 - a if a > 0.9 else a})
+    assert opt.best.x == {"a": 0.5}
+    advised = opt.recommend()
+    assert (advised.x, advised.mean, advised.std, advised.verified, advised.feasible) == ({"a": 0.5}, 0.5, 0.0, True, 1)
+
+
 def test_a_table_made_by_hand_may_use_plain_names(tmp_path):
     file = tmp_path / "trials.csv"
     file.write_text("a,n,loss,latency,size\n0.5,1.0,0.25,19,2\n0.6,0.5,0.3,,2\n")

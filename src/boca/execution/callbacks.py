@@ -16,6 +16,7 @@ from boca.accounting.ledger import Ledger
 from boca.domain.trial import Trial
 from boca.domain.words import point, printable
 from boca.study.optimizer import Optimizer
+from boca.study.recommendation import nothing_best
 
 _BAR_WIDTH = 20  # characters; leaves room for the words beside it in a terminal of 80 columns
 _LEAST_SECONDS_BETWEEN = 0.05  # two drawings of the bar: a quick objective must not spend its time on them
@@ -56,7 +57,11 @@ def state_of(optimizer: Optimizer) -> tuple[float, str]:
     history = optimizer.storage.read().history
     budget, best = optimizer.budget, history.best(optimizer.problem)
     share = budget.spent / budget.total if math.isfinite(budget.total) else 0.0
-    found = "no result at the target yet" if best is None else f"best {best.value:.6g} (trial {best.number})"
+    if best is not None:
+        found = f"best {best.value:.6g} (trial {best.number})"
+    else:
+        has_limits = bool(optimizer.problem.subject_to)
+        found = nothing_best(optimizer.problem, history) if has_limits else "no result at the target yet"
     failed = sum(t.state == "failed" for t in history)
     count = f"{len(history)} trial{'' if len(history) == 1 else 's'}"
     return min(share, 1.0), f"{count}{f', {failed} failed' if failed else ''}, {found}"

@@ -410,7 +410,7 @@ class Iteration:
         """Whether the model uses results away from the target, and has some at the target to compare with."""
         if self.strategy.hyperparameters is not None:
             return False
-        is_known_there = any(self.problem.is_target(trial.z) for trial in self.history.complete)
+        is_known_there = any(self.problem.is_target(trial.z) for trial in self.history.valued)
         return is_known_there and not bool(np.all(self.model.data.is_target))
 
     # x --------------------------------------------------------------------------------------------------------------
