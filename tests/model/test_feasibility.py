@@ -141,7 +141,7 @@ def test_success_is_modelled_where_trials_fail():
 
 def test_with_a_success_model_failures_carry_no_value():
     of, history = failing()
-    every, told = (Dataset.from_history(of, history, failures=f) for f in (True, False))
+    every, told = (Dataset.from_history(of, history, failures=f) for f in ("worst", None))
     assert len(every.scores) == 30
     assert len(told.scores) == len(history.complete)
     assert Dataset.of_success(of, history).scores.tolist() == [float(t.state == "complete") for t in history.finished]

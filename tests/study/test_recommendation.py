@@ -96,6 +96,10 @@ def test_nothing_worse_than_what_was_seen_is_recommended_if_values_repeat():
     assert (advice.x, advice.mean, advice.std, advice.verified) == ({"a": 0.2}, 4.0, 0.0, True)
 
 
+EVERY_KIND = [Boca(), boca.GPUCB(maximizer="sobol"), boca.MFGPUCB(maximizer="sobol"), RandomSearch()]
+
+
+@pytest.mark.parametrize("strategy", EVERY_KIND)
 def test_nothing_is_run_twice_if_values_repeat(strategy):
     """A space of four points with two fidelities: the study ends when all that it wants is known."""
     space, fidelity = Space(k=boca.Int(1, 4)), Space(n=boca.Int(1, 2))

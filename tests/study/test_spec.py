@@ -472,5 +472,5 @@ def test_first_points_and_repeating_values_are_part_of_a_study(database, more, w
     with pytest.raises(InvalidInput, match=f"{word} was "):
         begun(database, plain_one, strategy=RandomSearch(), seed=1)
     begun(database, plain_one, strategy=RandomSearch(), seed=1, name="second")
-    with pytest.raises(InvalidInput, match=f"{word} was null and is "):
+    with pytest.raises(InvalidInput, match=f"{word} was absent and is "):
         begun(database, other, strategy=RandomSearch(), seed=1, name="second")

@@ -96,6 +96,8 @@ def test_a_study_goes_on_as_it_would_have(stored, url):
         before, now = expected["seen"], read(optimizer)
         if stored.case.tells_noise:  # the luckiest value was the best then
             before, now = (seen | {"best": None} for seen in (before, now))
+        if stored.case.strategy[0] == "RandomSearch":  # its recommendations come from the default model of today
+            before, now = (seen | {"recommended": None} for seen in (before, now))
         assert beyond_rounding(before, now) == []
         found = suggestions(stored, optimizer)
     finally:
