@@ -15,6 +15,7 @@ import lzma
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -164,11 +165,11 @@ def make(stored: Stored, url: str) -> None:
         pinned.retaken(url, case, stored.name)
 
 
-def as_postgres(file: Path, definitions: list[str]) -> str:
+def as_postgres(file: Path, definitions: list[str], tables: Sequence[str] = TABLES) -> str:
     """Return the rows of the file as statements for PostgreSQL, after those that make its tables."""
     statements = list(definitions)
     with closing(sqlite3.connect(file)) as connection:
-        for table in TABLES:
+        for table in tables:
             rows = connection.execute(f"SELECT * FROM {table}")
             names = ", ".join(f'"{column[0]}"' for column in rows.description)
             statements += [f"INSERT INTO {table} ({names}) VALUES ({', '.join(map(_literal, row))})" for row in rows]

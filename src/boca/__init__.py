@@ -10,6 +10,7 @@ from types import ModuleType
 from boca.domain.budget import Budget, seconds, targets
 from boca.domain.candidates import Candidates
 from boca.domain.errors import BocaError
+from boca.domain.outcomes import AtLeast, AtMost
 from boca.domain.problem import Problem
 from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.trial import History, Suggestion, Trial
@@ -27,6 +28,8 @@ __all__ = [
     "GPUCB",
     "MFGPUCB",
     "MFSKO",
+    "AtLeast",
+    "AtMost",
     "Boca",
     "BocaError",
     "Budget",

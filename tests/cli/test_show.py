@@ -173,6 +173,26 @@ def test_the_numbers_behind_a_choice_are_shown():
     assert text[-3:] == ["  output", "    one", "    two"]
 
 
+def test_outcomes_have_columns_and_words(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    problem = boca.Problem(boca.Space(a=(0.0, 1.0)), direction="min", subject_to={"latency": boca.AtMost(0.6)})
+    opt = boca.Optimizer(problem, budget=boca.targets(6), seed=0, storage="sqlite:///wide.db", name="wide")
+    while trial := opt.ask():
+        opt.tell(trial, {"loss": 1.0 - trial.x["a"], "latency": trial.x["a"]}, notes={"host": "n\x1b1"})
+    opt.storage.close()
+    assert lines()[0].split() == ["number", "state", "value", "cost", "latency", "a"]
+    kept = sorted(opt.history.feasible(problem), key=lambda t: -t.value)
+    assert 0 < len(kept) < len(opt.history)
+    assert numbers("--best", 99) == [t.number for t in kept]
+    chosen = opt.history.chosen[-1]
+    text = " ".join(" ".join(lines("--why", chosen.number)).split())
+    expected = chosen.why["outcomes"]["latency"]
+    assert f"outcomes latency = {chosen.x['a']:.6g}" in text
+    assert f"(limit 0.6, probability {expected['probability']:.2g})" in text
+    assert r"notes host = n\x1b1" in text
+    assert json.loads(said("show", "wide.db", "wide", "--trial", 0, "--json")[1])["outcomes"].keys() == {"latency"}
+
+
 def test_a_study_without_trials_says_so(folder):
     stored().storage.close()
     assert "has no trials yet" in said("show", "bowl.db", "bowl")[1]

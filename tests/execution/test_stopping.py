@@ -120,6 +120,13 @@ def test_a_low_price_ends_a_study_and_a_high_one_does_not(strategy):
     assert boca.stopping.NotWorthIt(price=1e12).of(TWO, strategy)(optimizer.history) is False
 
 
+def test_a_problem_with_limits_is_refused():
+    """The improvement of an infeasible point is worth nothing, and the rule would count it."""
+    of = boca.Problem(LINE, subject_to={"c": boca.AtMost(1.0)})
+    with pytest.raises(InvalidInput, match=r"NotWorthIt.*subject_to limits \['c'\].*leave stop or subject_to out"):
+        boca.stopping.NotWorthIt(price=1.0).of(of, boca.Boca())
+
+
 def test_the_rule_is_the_same_for_a_minimum():
     mirrored = boca.Problem(TWO.space, TWO.fidelity, cost=TWO.cost, direction="minimize")
     found = []

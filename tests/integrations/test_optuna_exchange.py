@@ -202,3 +202,35 @@ def test_a_file_is_enough(tmp_path: Path) -> None:
     opt = optimizer_with_results(2, storage=f"sqlite:///{tmp_path / 'boca.db'}", name="mine")
     opt.storage.close()
     assert len(to_optuna(str(tmp_path / "boca.db"), name="mine").trials) == 2
+
+
+def test_limits_are_constraints_there_and_back():
+    limits = {"latency": boca.AtMost(20.0), "recall": boca.AtLeast(0.9)}
+    problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), subject_to=limits)
+    opt = boca.Optimizer(problem, budget=None, seed=0)
+    opt.add({"a": 0.25}, None, {"gain": 1.0, "latency": 25.0, "recall": 0.95}, notes={"host": "n1"})
+    opt.add({"a": 0.75}, None, {"gain": 0.5, "latency": 18.0, "recall": 0.95})
+    opt.add({"a": 0.5}, None, {"gain": None, "latency": 18.0, "recall": 0.95})
+    study = to_optuna(opt)
+    assert study.trials[0].constraints == pytest.approx({"latency": 5.0, "recall": -0.05})
+    assert study.best_trial.params == {"a": 0.75}  # Optuna leaves the infeasible one out
+    back = from_optuna(study, problem)
+    assert [t.outcomes for t in back[:2]] == [t.outcomes for t in opt.history[:2]]
+    assert back[0].notes == {"host": "n1"}
+    assert back[2].state == "failed"
+
+
+def test_constraints_of_another_sampler_become_outcomes():
+    study = optuna.create_study()
+    study.add_trial(
+        optuna.trial.create_trial(
+            value=1.0,
+            params={"a": 0.5},
+            distributions={"a": optuna.distributions.FloatDistribution(0, 1)},
+            constraints={"latency": 2.5},
+        )
+    )
+    problem = boca.Problem(
+        boca.Space(a=boca.Float(0, 1)), direction="minimize", subject_to={"latency": boca.AtMost(20.0)}
+    )
+    assert from_optuna(study, problem)[0].outcomes == {"latency": 22.5}

@@ -184,3 +184,11 @@ def test_what_the_tuner_says_otherwise_is_refused() -> None:
         searcher.set_search_properties("loss", None, {})
     with pytest.raises(InvalidInput, match=r"metric is .* name of a reported value"):
         search(metric=None)
+
+
+def test_limits_are_refused():
+    from boca.integrations.ray_tune import BocaSearch
+
+    limited = boca.Problem(boca.Space(a=boca.Float(0, 1)), subject_to={"latency": boca.AtMost(1.0)})
+    with pytest.raises(InvalidInput, match="reports one metric"):
+        BocaSearch(limited, metric="loss", budget=1.0)

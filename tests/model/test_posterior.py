@@ -64,7 +64,9 @@ def test_moments_are_those_of_the_textbook_in_the_users_units(direction):
     mean, deviation = textbook(optimizer.history, U)
     mu, sigma = model.moments(U)
     np.testing.assert_allclose([model.value_as_told(m) for m in mu], mean, rtol=1e-9)
-    np.testing.assert_allclose([model.deviation_as_told(s) for s in sigma], deviation, rtol=1e-8)
+    np.testing.assert_allclose(
+        [model.interval_as_told(m, s) for m, s in zip(mu, sigma, strict=True)], deviation, rtol=1e-8
+    )
     np.testing.assert_allclose(model.means(U), mu, rtol=1e-12)
 
 
@@ -75,7 +77,9 @@ def test_a_fitted_model_has_the_moments_of_the_numbers_that_it_shows():
     mean, deviation = textbook(optimizer.history, U, model.hyperparameters())
     mu, sigma = model.moments(U)
     np.testing.assert_allclose([model.value_as_told(m) for m in mu], mean, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose([model.deviation_as_told(s) for s in sigma], deviation, rtol=1e-6)
+    np.testing.assert_allclose(
+        [model.interval_as_told(m, s) for m, s in zip(mu, sigma, strict=True)], deviation, rtol=1e-6
+    )
 
 
 def test_given_hyperparameters_are_shown_as_they_were_given():

@@ -13,7 +13,7 @@ from boca import Boca, Float, Optimizer, Problem, Space, Surrogate, problems, ta
 from boca.gp import fit as gp_fit
 from boca.model.dataset import Dataset, TrainingData
 from boca.model.fit_record import last_fit
-from boca.strategies.boca import information_gain
+from boca.strategies.boca_information import information_gain
 
 unwarped = partial(Surrogate, warp=False, fidelity_axis="as_declared")
 

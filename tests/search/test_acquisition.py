@@ -11,7 +11,16 @@ from scipy.stats import norm, truncnorm
 
 import boca
 from boca.model.surrogate import Surrogate
-from boca.search.acquisition import BoundAcquisition, drawn_maxima, log_ei, log_information, log_noisy_ei, ucb
+from boca.search.acquisition import (
+    BoundAcquisition,
+    LogBoundImprovement,
+    LogFeasible,
+    drawn_maxima,
+    log_ei,
+    log_information,
+    log_noisy_ei,
+    ucb,
+)
 
 U = np.array([-1e4, -2e3, -1001.0, -999.0, -300.0, -40.0, -10.0, -5.0, -2.0, -1.001, -0.999, -0.5, 0.0, 0.7, 3.0, 40.0])
 
@@ -297,3 +306,38 @@ def has_its_finite_differences(promise, *, rtol=1e-4):
         slope = (promise.value(U + move) - promise.value(U - move)) / (2 * step)
         np.testing.assert_allclose(gradient[:, j], slope, rtol=rtol, atol=1e-4)
     np.testing.assert_array_equal(gradient[:, 1], np.zeros(20))
+
+
+# Limits on outcomes ---------------------------------------------------------------------------------------------------
+
+
+def slopes(formula, mu, sigma, step=1e-6):
+    by_mu = (formula(mu + step, sigma)[0] - formula(mu - step, sigma)[0]) / (2 * step)
+    by_sigma = (formula(mu, sigma + step)[0] - formula(mu, sigma - step)[0]) / (2 * step)
+    return by_mu, by_sigma
+
+
+@pytest.mark.parametrize("formula", [LogFeasible(0.3), LogFeasible(0.3, 0.2, 0.75), LogBoundImprovement(2.0, 0.4)])
+def test_the_slopes_of_limited_formulas_are_finite_differences(formula):
+    rng = np.random.default_rng(0)
+    mu, sigma = rng.normal(0.0, 2.0, 60), rng.uniform(0.05, 2.0, 60)
+    value, by_mu, by_sigma = formula(mu, sigma)
+    for found, exact in zip((by_mu, by_sigma), slopes(formula, mu, sigma), strict=True):
+        np.testing.assert_allclose(found * np.ones(60), exact, rtol=1e-5, atol=1e-7)
+    assert np.all(np.isfinite(value))
+
+
+def test_the_probability_of_feasibility_is_exact_far_into_the_tail():
+    mu, sigma = np.array([-40.0, -5.0, 0.3, 2.0, 60.0]), np.full(5, 1.0)
+    np.testing.assert_allclose(LogFeasible(0.3)(mu, sigma)[0], norm.logcdf(mu - 0.3), rtol=1e-12)
+    far, by_mu, _ = LogFeasible(0.0)(np.array([-1e6]), np.array([1.0]))
+    assert np.isfinite(far).all()
+    assert by_mu[0] == pytest.approx(1e6, rel=1e-6)
+
+
+def test_an_improved_bound_counts_once_it_is_above_the_best():
+    formula = LogBoundImprovement(4.0, 1.0)
+    value = formula(np.array([3.0, -100.0]), np.array([0.5, 0.5]))[0]
+    assert value[0] == pytest.approx(math.log(3.0 / 0.1), rel=1e-9)  # mu + 2 sigma - best, in tenths
+    assert value[1] == pytest.approx(-100.0 / 0.1, rel=1e-9)
+    assert (LogFeasible.rises, LogBoundImprovement.rises) == (False, True)

@@ -20,15 +20,12 @@ from boca.accounting.cost import costs
 from boca.domain.budget import Budget
 from boca.domain.trial import History
 from boca.model.encoding import Encoding
-from boca.strategies.boca import (
-    Iteration,
-    Theorem,
-    adapted_c,
+from boca.strategies.boca import Iteration, Theorem, adapted_c, theorem_beta
+from boca.strategies.boca_information import (
     candidate_fidelities,
     fidelity_threshold,
     information_gain,
     information_gap,
-    theorem_beta,
 )
 from boca.strategies.boca_turns import AIMS
 from support.strategies import EARLIER

@@ -427,3 +427,22 @@ def test_no_file_and_no_descriptor_is_left(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     if sys.platform == "linux":
         assert len(os.listdir("/proc/self/fd")) == len(open_before)
+
+
+def test_outcomes_and_notes_are_written_as_json(tmp_path):
+    script = tmp_path / "outcomes.py"
+    script.write_text(
+        "import json, os\n"
+        "x = json.loads(os.environ['BOCA_POINT'])['x']\n"
+        "json.dump({'loss': x['a'], 'latency': 3, 'host': 'n1'}, open(os.environ['BOCA_RESULT'], 'w'))\n"
+    )
+    command = Command(f"{sys.executable} {script}", str(tmp_path), ("a",), returns_outcomes=True)
+    assert command({"a": 0.5}) == {"loss": 0.5, "latency": 3, "host": "n1"}
+
+
+@pytest.mark.parametrize("written", ['{"who": "n1"}', "{}"])
+def test_a_mapping_without_a_number_is_no_result(tmp_path, written):
+    script = tmp_path / "none.py"
+    script.write_text(f"import os\nopen(os.environ['BOCA_RESULT'], 'w').write({written!r})\n")
+    with pytest.raises(CommandFailed, match="outcomes by name"):
+        Command(f"{sys.executable} {script}", str(tmp_path), ("a",), returns_outcomes=True)({"a": 0.5})

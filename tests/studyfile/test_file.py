@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy.engine import make_url
 
 import boca
-from boca import Choice, Float, Int, Space
+from boca import AtLeast, AtMost, Choice, Float, Int, Space
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput
 from boca.model.surrogate import Surrogate
@@ -498,8 +498,8 @@ N = LONG["fidelity"]["N"]
         # keys
         ({"sed": 3}, "got 'sed' (did you mean 'seed'?)."),
         ({"zzz": 3}, "A study may have the keys name, direction, deterministic, first, objective, command, cost, "
-                     "budget, strategy, seed, workers, timeout, max_retries, grace, storage, where, space, "
-                     "fidelity; got 'zzz'."),
+                     "budget, strategy, seed, workers, timeout, max_retries, grace, storage, where, subject_to, value, "
+                     "space, fidelity; got 'zzz'."),
         ({"space": {"C": {**C, "lo": 3}}}, "C may have the keys type, low, high, log, when; got 'lo' (did you mean"),
         ({"fidelity": {"N": {**N, "tarket": 3}}}, "N may have the keys type, low, high, log, target; got 'tarket'"),
         ({"space": {"C": {"type": "choice", "choices": [1, 2], "low": 3}}}, "keys type, choices, when; got 'low'"),
@@ -688,3 +688,41 @@ def test_a_condition_or_a_constraint_that_cannot_be_is_refused(folder, was, now,
 
 def test_a_fidelity_has_no_condition(folder):
     assert "when" in refusal(folder, {**LONG, "fidelity": {"N": {**N, "when": {"C": [1]}}}})
+
+
+# Limits on outcomes ---------------------------------------------------------------------------------------------------
+
+
+def limited(tmp_path, lines):
+    file = tmp_path / "limited.toml"
+    space = "[space]\na = { type = 'float', low = 0, high = 1 }\n"
+    file.write_text(f"command = 'program'\nbudget = {{ targets = 3 }}\n{lines}\n{space}")
+    return file
+
+
+def test_limits_stand_in_a_table(tmp_path):
+    lines = "value = 'loss'\nsubject_to = { latency = { at_most = 20 }, recall = { at_least = 0.9, at = 'any' } }"
+    study = load(limited(tmp_path, lines))
+    problem = study.problem
+    assert study.objective.returns_outcomes
+    assert problem.subject_to == {"latency": AtMost(20.0), "recall": AtLeast(0.9, at="any")}
+    assert problem.objective == "loss"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("subject_to = 3", "subject_to must be a table"),
+        ("subject_to = { latency = 3 }", "subject_to.latency must be a table"),
+        ("subject_to = { latency = { at_least = 1, at_most = 3 } }", "exactly one of at_most and at_least"),
+        ("subject_to = { latency = { at = 'any' } }", "exactly one of at_most and at_least"),
+        ("subject_to = { latency = { at_mots = 3 } }", "at_mots"),
+        ("subject_to = { latency = { at_most = 'x' } }", "subject_to.latency: "),
+        ("subject_to = { latency = { at_most = 3, at = 'never' } }", "subject_to.latency: at must be one of"),
+        ("strategy = 'gp-ei'\nsubject_to = { latency = { at_most = 3 } }", "does not heed limits"),
+        ("value = 3", "value must be a string"),
+    ],
+)
+def test_a_mistake_in_a_limit_names_its_key(tmp_path, lines, words):
+    with pytest.raises(InvalidInput, match=words):
+        load(limited(tmp_path, lines))

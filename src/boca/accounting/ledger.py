@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from boca.accounting import cost as cost_models
 from boca.domain.budget import Budget, Limit
+from boca.domain.failure_regions import where_trials_fail
 from boca.domain.failures import causes, in_words
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
@@ -204,6 +205,8 @@ class Ledger:
         if failed:
             count = sum(len(cause.trials) for cause in failed)
             found.append(f"{count} of {len(self.history)} trials failed, {in_words(failed)}")
+            where = where_trials_fail(self.problem, self.history)
+            found += [] if where is None else [where]
         if queued == 1:
             found.append("1 queued point has not been run: it costs more than the remaining budget.")
         elif queued:
@@ -218,9 +221,15 @@ class Ledger:
                 f"The budget of {self.in_words(self.total)} does not cover one query at the target, which costs "
                 f"{self.in_words(self.target)}. The recommendation is not verified."
             ]
+        if self.problem.subject_to and any(self.problem.is_target(t.z) for t in self.history.valued):
+            return [f"No trial at the target is within every limit ({self._limits}): there is no best value."]
         if self.history.complete:
             return ["Nothing was completed at the target: there is no best value, only a recommendation."]
         return []
+
+    @property
+    def _limits(self) -> str:
+        return ", ".join(f"{name} {limit}" for name, limit in self.problem.subject_to.items())
 
     def _warnings_of_overshoot(self) -> list[str]:
         if self.spent <= self.total * (1.0 + _EQUAL_AMOUNTS):

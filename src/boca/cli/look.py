@@ -13,10 +13,12 @@ import typer
 from boca.cli.arguments import Json, Name, Url
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
-from boca.domain.words import point
+from boca.domain.words import expected, point
+from boca.plots.study import stored
 from boca.study import trial_io
+from boca.study.recommendation import nothing_best
 from boca.study.storage.backup import back_up
-from boca.study.storage.reader import Reader, StoredStudy, refuse_to_replace
+from boca.study.storage.reader import Reader, StoredStudy, refuse_to_replace, understood
 
 
 def read(url: str, name: str) -> StoredStudy:
@@ -28,17 +30,26 @@ def read(url: str, name: str) -> StoredStudy:
 def best(url: Url, name: Name, as_json: Json = False) -> None:
     """Print the best trial at the target; exit with status 1 if there is none yet."""
     study = read(url, name)
-    found = study.history.best(study.problem)
+    with understood(name):
+        view = stored(name, study.spec, study.history)
+    found = view.best
     if found is None:
         if as_json:
             print("null")
         else:
-            print("There is no complete trial at the target yet.", file=sys.stderr)
+            words = nothing_best(study.problem, study.history)
+            is_open = words == "no trial is complete at the target"
+            print(
+                "There is no complete trial at the target yet." if is_open else f"There is no best: {words}.",
+                file=sys.stderr,
+            )
         raise typer.Exit(1)
     if as_json:
         print(json.dumps(everything(found), ensure_ascii=False))
     else:
-        print(f"{found.value!r} at {point(found.x)} (trial {found.number})")
+        outcomes = f"; {point(found.outcomes)}" if found.outcomes else ""
+        believed = "" if view.believed is None else f"; the model expects {expected(*view.believed)} there"
+        print(f"{found.value!r} at {point(found.x)} (trial {found.number}){outcomes}{believed}")
 
 
 def export(
@@ -104,4 +115,4 @@ def report(
 
 def everything(trial: Trial) -> dict[str, Any]:
     """Return what is stored of a trial, with z and the value that its observations give it."""
-    return trial.to_json() | {"z": trial.z, "value": trial.value, "noise": trial.noise}
+    return trial.to_json() | {"z": trial.z, "value": trial.value, "noise": trial.noise, "outcomes": trial.outcomes}

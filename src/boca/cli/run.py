@@ -11,11 +11,12 @@ import typer
 
 from boca.accounting.ledger import Ledger
 from boca.domain.errors import BocaError, Terminated
-from boca.domain.words import advice, point, readable
+from boca.domain.words import point, readable
 from boca.execution import run as execution
 from boca.execution.callbacks import Log, Progress
 from boca.execution.options import RunOptions, StudyOptions
 from boca.execution.result import Result
+from boca.study.recommendation import nothing_best
 from boca.study.storage.location import location
 from boca.studyfile import StudyFile, load
 
@@ -93,12 +94,15 @@ def _print_result(result: Result) -> None:
     for warning in result.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     if result.x is None:
-        print("Nothing was completed at the target.")
+        words = "Nothing was completed at the target."
+        if result.study is not None and result.study.problem.subject_to:
+            words = f"There is no best: {nothing_best(result.study.problem, result.history)}."
+        print(words)
     else:
         print(f"best at the target: {result.value:.6g} at {point(result.x)}")
     if result.recommendation is not None:
         advised = result.recommendation
-        print(f"recommended: {point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}")
+        print(f"recommended: {point(advised.x)}: {advised.words}")
     count = len(result.history)
     print(f"{count} trial{'' if count == 1 else 's'}, spent {_spent(result)}")
 

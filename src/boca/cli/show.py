@@ -19,8 +19,9 @@ from boca.domain.errors import InvalidInput, StorageFailed
 from boca.domain.failures import causes
 from boca.domain.problem import Problem
 from boca.domain.trial import State, Trial, sign
-from boca.domain.words import option, point, printable, readable, text
+from boca.domain.words import expected, option, point, printable, readable, text
 from boca.study import spec
+from boca.study.recommendation import nothing_best
 from boca.study.storage.reader import Damaged, Reader, StoredStudy
 
 _KEYS = {
@@ -39,7 +40,8 @@ def show(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; all studies without it.")] = None,
     last: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the last N trials.")] = None,
     best: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Only the N best at the target, the best last.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the N best at the target and within all limits, the best last."),
     ] = None,
     sort: Annotated[str, typer.Option(metavar="|".join(_KEYS), help="Sort by this; the best value last.")] = "number",
     state: Annotated[str | None, typer.Option(metavar="|".join(get_args(State)), help="Only trials in it.")] = None,
@@ -130,8 +132,8 @@ def _picked(study: StoredStudy, state: str | None, best: int | None, sort: str, 
         raise InvalidInput(f"--sort must be one of {', '.join(_KEYS)}; got {sort!r}.")
     trials = [trial for trial in study.history if state in (None, trial.state)]
     if best is not None:
-        at_target = [t for t in trials if t.state == "complete" and study.problem.is_target(t.z)]
-        trials = _sorted(at_target, "value", study)[-best:]
+        kept = {t.number for t in study.history.feasible(study.problem)}
+        trials = _sorted([t for t in trials if t.number in kept], "value", study)[-best:]
     if sort != "number" or best is None:
         trials = _sorted(trials, sort, study)
     return trials if last is None else trials[-last:]
@@ -180,7 +182,8 @@ def _problem(study: StoredStudy) -> Problem | None:
 def _columns(trials: Sequence[Trial], problem: Problem | None) -> list[Column]:
     is_at_target = problem.is_target if problem is not None and problem.fidelity else lambda z: False
     values = [f"{text(t.value)}{'*' if t.value is not None and is_at_target(t.z) else ''}" for t in trials]
-    names = [(part, name) for part in ("z", "x") for name in _names(getattr(trial, part) for trial in trials)]
+    parts = ("outcomes", "z", "x")
+    names = [(part, name) for part in parts for name in _names(getattr(trial, part) for trial in trials)]
     return [
         Column("number", [str(trial.number) for trial in trials]),
         Column("state", [trial.state for trial in trials], is_number=False),
@@ -216,7 +219,7 @@ def _failures(trials: Sequence[Trial], width: int) -> list[str]:
 
 def _conclusion(study: StoredStudy, problem: Problem) -> str:
     found = study.history.best(problem)
-    best = "no result at the target yet" if found is None else f"best {text(found.value)} (trial {found.number})"
+    best = nothing_best(problem, study.history) if found is None else f"best {text(found.value)} (trial {found.number})"
     count = len(study.history)
     return f"{study.name}: {count} trial{'' if count == 1 else 's'}, {best}, {_spent(study)}"
 
@@ -240,6 +243,15 @@ def _show_trial(study: StoredStudy, trial: int | None, why: int | None, as_json:
         table.page(_in_words(found, table.columns_of_terminal()))
 
 
+def _feasibility(trial: Trial) -> str:
+    """Return what the model expected of every outcome that has a limit."""
+    return ", ".join(
+        f"{text(name)} {expected(said['mean'], said['std'])} (limit {readable(said['limit'])}, "
+        f"probability {said['probability']:.2g})"
+        for name, said in trial.why.get("outcomes", {}).items()
+    )
+
+
 def _in_words(trial: Trial, width: int) -> list[str]:
     """Return one trial as lines: what it is, what it gave, why it was chosen, and what it printed."""
     numbers = [f"{key} = {readable(trial.why[key])}" for key in _NUMBERS_OF_WHY if key in trial.why]
@@ -247,11 +259,14 @@ def _in_words(trial: Trial, width: int) -> list[str]:
         ("x", point(trial.x)),
         ("z", point(trial.z)),
         ("value", text(trial.value)),
+        ("outcomes", point(trial.outcomes)),
+        ("notes", point(trial.notes)),
         ("cost", readable(trial.cost)),
         ("seconds", "" if trial.seconds is None else readable(trial.seconds)),
         ("failed with", printable(trial.reason or "")),
         ("why", trial.why.get("reason", "")),
         ("in numbers", ", ".join(numbers)),
+        ("within limits", _feasibility(trial)),
     ]
     lines = [f"Trial {trial.number}, {trial.state}"]
     for head, words in parts:

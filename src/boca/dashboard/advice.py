@@ -165,6 +165,10 @@ def advise(study: WatchedStudy) -> Advice:
         return Advice(study.told, words=seen.why_no_model if study.history.complete else None)
     values = [found.x.get(name) for name in seen.problem.space.names]
     point = {"x": values, "mean": found.mean, "std": found.std, "verified": found.verified}
+    if found.feasible is not None:
+        point["feasible"] = found.feasible
+    if seen.best is not None and seen.believed is not None:  # variances were told: the best is not the luckiest
+        point["best"] = seen.best.number
     return Advice(study.told, point)
 
 

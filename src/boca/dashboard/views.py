@@ -50,7 +50,7 @@ def _line(study: WatchedStudy | Broken) -> dict[str, Any]:
 
 def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, since: int) -> dict[str, Any]:
     """Return a study with the trials that changed after the event `since`."""
-    problem, best = shown.problem, shown.best
+    problem = shown.problem
     failed = [t for t in shown.history.finished if t.state == "failed"]
     return {
         "name": shown.row.name,
@@ -65,7 +65,7 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "target": list(problem.target.values()),
         "counts": _counts(shown),
         "budget": spending.summary(shown.ledger),
-        "best": _best(best, problem),
+        "best": _best(shown, advice),
         "advice": _advised(shown, advice),
         "running": [_running(shown, trial) for trial in shown.history.running[:_MAX_RUNNING]],
         "causes": [_cause(cause) for cause in causes(shown.history)[:_MAX_FAILURES]],
@@ -76,10 +76,13 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
     }
 
 
-def _best(best: Trial | None, problem: Problem) -> dict[str, Any] | None:
+def _best(shown: WatchedStudy, advice: Advice | None) -> dict[str, Any] | None:
+    """Return the best trial; if variances were told, that of the model, as soon as it has been computed."""
+    number = None if advice is None or advice.point is None else advice.point.get("best")
+    best = shown.best if number is None else shown.history[number]
     if best is None:
         return None
-    return {"number": best.number, "value": best.value, "x": _values(best.x, problem.space)}
+    return {"number": best.number, "value": best.value, "x": _values(best.x, shown.problem.space)}
 
 
 def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,6 +97,8 @@ def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str
         "parameters": list(shown.problem.space.names),
         "fidelities": list(shown.problem.fidelity),
         "why": heavy["why"],
+        "outcomes": [[name, value] for name, value in one.outcomes.items()],
+        "notes": [[name, str(value)[:_MAX_MESSAGE]] for name, value in heavy.get("notes", {}).items()],
         "output": None if output is None else output[-_MAX_OUTPUT:],
         "is_cut": output is not None and len(output) > _MAX_OUTPUT,
     }

@@ -35,6 +35,7 @@ def history(trials: Sequence[Trial], title: str) -> str:
         return f"<div>{escape(title)}</div>"
     names = dict.fromkeys(name for trial in trials for name in trial.x)
     parts = [("x", name) for name in names] + [("z", name) for name in trials[0].z]
+    parts = [("outcomes", name) for name in dict.fromkeys(n for t in trials for n in t.outcomes)] + parts
     shown, hidden = parts[:MAX_COLUMNS], parts[MAX_COLUMNS:]
     heads = ["trial", "state", "value", "cost", *(text(name, _MAX_NAME) for _, name in shown), "phase"]
     rows = [_row(trial, shown) for trial in ends(trials, MAX_ROWS)]
@@ -53,14 +54,18 @@ def ends(trials: Sequence[Trial], limit: int) -> list[Trial]:
 
 
 def _row(trial: Trial, parts: Iterable[tuple[str, str]]) -> list[str]:
-    points = ((getattr(trial, part), name) for part, name in parts)
-    values = (option(point[name], _MAX_NAME) if name in point else "" for point, name in points)
+    points = ((part, getattr(trial, part), name) for part, name in parts)
+    values = (
+        (text if part == "outcomes" else option)(point[name], _MAX_NAME) if name in point else ""
+        for part, point, name in points
+    )
     return [str(trial.number), trial.state, text(trial.value), readable(trial.cost), *values, trial.phase]
 
 
 def trial(one: Trial) -> str:
     """Return one trial and why it was chosen."""
     rows = [("x", point(one.x)), ("z", point(one.z)), ("value", text(one.value)), ("cost", readable(one.cost))]
+    rows += [("outcomes", point(one.outcomes)), ("notes", text(point(one.notes), MAX_SENTENCE))]
     rows += [("seconds", "" if one.seconds is None else readable(one.seconds))]
     rows += [("failed with", text(one.reason, MAX_SENTENCE)), ("why", text(one.why.get("reason"), MAX_SENTENCE))]
     known = [key for key in ("mean", "std", "ucb", "beta", "xi", "gamma", "c") if key in one.why]

@@ -24,7 +24,7 @@ _LIMITED = (
     "Type subject_to={{'latency': boca.AtMost(20.0)}} for a limit on an outcome, and "
     "space.where(lambda x: x['a'] + x['b'] <= 1, 'a + b <= 1') for a condition on the parameters."
 )
-_UNLIMITED = "Constraints are not an argument here: raise an error in the objective where a point is not allowed."
+_UNLIMITED = "Limits are an argument of boca.Problem, boca.maximize and boca.minimize: type subject_to= there."
 
 _HINTS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(

@@ -13,6 +13,7 @@ import numpy as np
 from boca.domain import shorthand
 from boca.domain.errors import InvalidInput
 from boca.domain.other_tools import names_ours
+from boca.domain.outcomes import AtMost, OutcomeLimit, Returned, by_outcome, checked_limits, checked_objective, returned
 from boca.domain.space import FloatArray, Point, Space, finite_number
 
 Direction: TypeAlias = shorthand.Direction
@@ -39,6 +40,8 @@ class Problem:
         deterministic: whether the same x and z always give the same value.  Then nothing is run twice, and nothing
             worse than the best result at the target is recommended.
         first: points to begin with; a name that is left out takes the middle of its range, or the first option.
+        subject_to: limits on further outcomes, by name; an evaluation then returns a mapping.
+        objective: the key of the objective in that mapping; None if it is the only one that has no limit.
     """
 
     @names_ours
@@ -52,6 +55,8 @@ class Problem:
         direction: str = "maximize",
         deterministic: bool = False,
         first: Sequence[Mapping[str, Any]] = (),
+        subject_to: Mapping[str, OutcomeLimit] | None = None,
+        objective: str | None = None,
     ) -> None:
         if not isinstance(space, Space) or not len(space):
             raise InvalidInput(f"space must be a boca.Space with at least one parameter; got {space!r}.")
@@ -73,6 +78,8 @@ class Problem:
         self.space = space
         self.fidelity = fidelity
         self.direction: Direction = shorthand.direction(direction)
+        self.subject_to = checked_limits(subject_to)
+        self.objective = checked_objective(objective, self.subject_to)
         self._target = _target(space, fidelity, {} if target is None else target)
         if not isinstance(deterministic, bool):
             raise InvalidInput(f"deterministic must be True or False; got {deterministic!r}.")
@@ -83,9 +90,11 @@ class Problem:
             _ = self.target_cost, self.grid_costs
 
     def __repr__(self) -> str:
+        more = f", subject_to={self.subject_to!r}" if self.subject_to else ""
+        more += "" if self.objective is None else f", objective={self.objective!r}"
         return (
             f"Problem({self.space!r}, {self.fidelity!r}, target={self.target!r}, "
-            f"cost={'declared' if self.has_declared_cost else 'measured'}, direction={self.direction!r})"
+            f"cost={'declared' if self.has_declared_cost else 'measured'}, direction={self.direction!r}{more})"
         )
 
     def _repr_html_(self) -> str:
@@ -160,6 +169,39 @@ class Problem:
 
     def is_target(self, z: Mapping[str, Any]) -> bool:
         return dict(z) == self._target
+
+    def returned(self, given: Any, z: Mapping[str, Any] | None) -> Returned:
+        """Return an evaluation's result at z by outcome, or refuse it; z is None for an imported result."""
+        return returned(given, self.subject_to, self.objective, is_target=None if z is None else self.is_target(z))
+
+    def variances(self, given: Any) -> dict[str, float]:
+        """Return told variances by outcome, or refuse them; one number alone is that of the objective."""
+        return by_outcome(given, self.subject_to, self.objective, "noise")
+
+    def broken(self, outcomes: Mapping[str, float | None]) -> list[str]:
+        """Return the outcomes that are not known to be within their limits."""
+        told = ((name, limit, outcomes.get(name)) for name, limit in self.subject_to.items())
+        return [name for name, limit, value in told if value is None or not limit.allows(value)]
+
+    def exceeded(self, outcomes: Mapping[str, float | None]) -> list[str]:
+        """Return the outcomes that are known to be outside their limits."""
+        return [name for name in self.broken(outcomes) if outcomes.get(name) is not None]
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, Problem]:
+        """A problem for every limited outcome, in which more is better: further within its limit."""
+        return {name: self._of_outcome(limit) for name, limit in self.subject_to.items()}
+
+    @cached_property
+    def success(self) -> Problem:
+        """The problem of success, which is 1 where an evaluation completes and 0 where it fails."""
+        return Problem(self.space, self.fidelity, cost=self._cost, target=self._target)
+
+    def _of_outcome(self, limit: OutcomeLimit) -> Problem:
+        towards: Direction = "minimize" if isinstance(limit, AtMost) else "maximize"
+        if limit.at == "any":
+            return Problem(self.space, direction=towards)
+        return Problem(self.space, self.fidelity, cost=self._cost, target=self._target, direction=towards)
 
     @cached_property
     def grid(self) -> tuple[list[Point], FloatArray]:  # m fidelities, Z (m, p)

@@ -5,16 +5,17 @@ This is the one place where the direction is turned: `History.scores` is always 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
 from boca.domain.errors import BocaError
-from boca.domain.observation import Observation
+from boca.domain.observation import OBJECTIVE, Observation
 from boca.domain.problem import Direction, Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import FloatArray, Point
@@ -55,6 +56,7 @@ class Trial:
         pending: the trials that its choice counted as running.
         attempt: how often it was handed out again after the process that had it died.
         output: the end of what the evaluation printed, if an executor caught it.
+        notes: what was told beside the outcomes, by name: stored and shown, and of no weight.
     """
 
     number: int
@@ -73,6 +75,7 @@ class Trial:
     pending: tuple[int, ...] = ()
     attempt: int = 0
     output: str | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def z(self) -> Point:
@@ -81,13 +84,25 @@ class Trial:
 
     @property
     def value(self) -> float | None:
-        """The value of its last observation; None while there is none."""
-        return self.observations[-1].value if self.observations else None
+        """The value of the objective in its last observation; None while there is none, or if it was not told."""
+        last = self._last
+        return None if last is None else last.value
 
     @property
     def noise(self) -> float | None:
         """The variance of its value; None if it was not told."""
-        return self.observations[-1].noise if self.observations else None
+        last = self._last
+        return None if last is None else last.noise
+
+    @property
+    def _last(self) -> Observation | None:
+        """The last observation, if it is of the objective, which comes last of what is told at once."""
+        return self.observations[-1] if self.observations and self.observations[-1].outcome == OBJECTIVE else None
+
+    @property
+    def outcomes(self) -> dict[str, float]:
+        """The last value of every outcome beside the objective, by name; one that was not told is absent."""
+        return {told.outcome: told.value for told in self.observations if told.outcome != OBJECTIVE}
 
     @property
     def why(self) -> dict[str, Any]:
@@ -103,6 +118,11 @@ class Trial:
         """Whether it is an imported result, which is not charged."""
         return self.phase == "added"
 
+    @property
+    def noises(self) -> dict[str, float]:
+        """The variances of the outcomes beside the objective, by name; one that was not told is absent."""
+        return {o.outcome: o.noise for o in self.observations if o.outcome != OBJECTIVE and o.noise is not None}
+
     def __repr__(self) -> str:
         """Return what a person looks for; `to_json` has the rest."""
         shown: dict[str, Any] = {
@@ -114,6 +134,7 @@ class Trial:
         }
         more = {"value": self.value, "noise": self.noise, "seconds": self.seconds, "reason": self.reason}
         shown |= {name: value for name, value in more.items() if value is not None}
+        shown |= {name: kept for name, kept in (("outcomes", self.outcomes), ("notes", self.notes)) if kept}
         return f"Trial({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def completed(self, value: float, *, noise: float | None = None, z: Point | None = None) -> Trial:
@@ -124,8 +145,22 @@ class Trial:
             noise: the variance of the value.
             z: where it was observed; by default at the fidelity that was handed out.
         """
-        observation = Observation(self.planned if z is None else z, value, noise, self.seconds, told=self.told)
-        return replace(self, state="complete", reason=None, observations=(observation,))
+        return self.observed({OBJECTIVE: value}, noise={} if noise is None else {OBJECTIVE: noise}, z=z)
+
+    def observed(
+        self, values: Mapping[str, float], *, noise: Mapping[str, float] | None = None, z: Point | None = None
+    ) -> Trial:
+        """Return the trial as complete, with these values by outcome: the objective, if it is there, comes last.
+
+        Args:
+            values: as told.
+            noise: the variances that are known, by outcome.
+            z: where they were observed; by default at the fidelity that was handed out.
+        """
+        where, known = self.planned if z is None else z, noise or {}
+        ordered = sorted(values, key=lambda name: name == OBJECTIVE)
+        told = tuple(Observation(where, values[n], known.get(n), self.seconds, n, self.told) for n in ordered)
+        return replace(self, state="complete", reason=None, observations=told)
 
     def stored_at(self, event: int) -> Trial:
         """Return a finished trial with the number of the event that stored it."""
@@ -136,14 +171,20 @@ class Trial:
         """Return a trial that its user may change."""
         told = tuple(replace(o, z=dict(o.z)) for o in self.observations)
         return replace(
-            self, x=dict(self.x), planned=dict(self.planned), observations=told, reasons=self.reasons.copied()
+            self,
+            x=dict(self.x),
+            planned=dict(self.planned),
+            observations=told,
+            reasons=self.reasons.copied(),
+            notes=copy.deepcopy(dict(self.notes)),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return all of the trial as JSON; `from_json` reads it."""
         fields_of = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reasons"}
         told = [asdict(observation) for observation in self.observations]
-        return fields_of | {"why": self.why, "observations": told, "pending": list(self.pending)}
+        more = {"why": self.why, "observations": told, "pending": list(self.pending), "notes": dict(self.notes)}
+        return fields_of | more
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Trial:
@@ -153,7 +194,7 @@ class Trial:
         return cls(**rest, reasons=Reasons.of(stored["why"]), observations=told, pending=tuple(stored["pending"]))
 
     def row(self) -> dict[str, Any]:
-        """Return the trial as the row of a table; x and z as columns `x.NAME`, `z.NAME`.
+        """Return the trial as the row of a table, with columns `x.NAME`, `z.NAME`, `outcome.NAME` and `note.NAME`.
 
         `reason` says why it was chosen, `failure` why it failed.
         """
@@ -170,6 +211,9 @@ class Trial:
             "failure": self.reason,
             **{f"x.{name}": value for name, value in self.x.items()},
             **{f"z.{name}": value for name, value in self.z.items()},
+            **{f"outcome.{name}": value for name, value in self.outcomes.items()},
+            **{f"noise.{name}": variance for name, variance in self.noises.items()},
+            **{f"note.{name}": value for name, value in self.notes.items()},
         }
 
     def _repr_html_(self) -> str:
@@ -225,7 +269,8 @@ class History(Sequence[Trial]):
         if other.told is not None and other.told <= trial.seen:
             return other
         if other.number in trial.pending:
-            return replace(other, state="running", observations=(), seconds=None, reason=None, told=None, output=None)
+            untold = replace(other, state="running", observations=(), seconds=None, reason=None, told=None)
+            return replace(untold, output=None, notes={})
         return None
 
     @cached_property
@@ -242,6 +287,11 @@ class History(Sequence[Trial]):
         return tuple(t for t in self.finished if t.state == "complete")
 
     @cached_property
+    def valued(self) -> tuple[Trial, ...]:
+        """The complete trials that have a value: the objective may be missing where another outcome was told."""
+        return tuple(t for t in self.complete if t.value is not None)
+
+    @cached_property
     def chosen(self) -> tuple[Trial, ...]:
         """The trials that a model chose, in order of number: the algorithm's iterations."""
         return tuple(t for t in self if t.phase in ("model", "final"))
@@ -250,17 +300,34 @@ class History(Sequence[Trial]):
         """Return the results so that more is better; a failure counts as the worst value told so far."""
         values = [math.nan if t.value is None else sign(direction) * t.value for t in self.finished]
         scores = np.array(values, dtype=float)
-        if self.complete:
+        if not np.isnan(scores).all():
             scores[np.isnan(scores)] = np.nanmin(scores)
         return scores
 
     def best(self, problem: Problem) -> Trial | None:
-        """Return the best complete trial at the target, the earliest of equals; None before there is one."""
-        at_target = (t for t in self if t.state == "complete" and problem.is_target(t.z))
-        return best_of((t for t in at_target if problem.space.violated(t.x) is None), problem.direction)
+        """Return the best complete trial at the target, the earliest of equals; None before there is one.
+
+        Where outcomes have limits, all of them must have been observed within these.
+        """
+        return best_of(self.feasible(problem), problem.direction)
+
+    def feasible(self, problem: Problem) -> list[Trial]:
+        """Return the complete trials at the target with a value, at a point that no constraint of the space rules out.
+
+        Every outcome that has a limit must have been observed within it.
+        """
+        return [
+            t
+            for t in self
+            if t.state == "complete"
+            and problem.is_target(t.z)
+            and t.value is not None
+            and problem.space.violated(t.x) is None
+            and not (problem.subject_to and problem.broken(t.outcomes))
+        ]
 
     def to_dataframe(self) -> Any:
-        """Return a pandas table with one row per trial; x and z as columns `x.NAME`, `z.NAME`."""
+        """Return a pandas table with one row per trial, in the columns of `Trial.row`."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -276,9 +343,10 @@ def _when_told(trial: Trial) -> int:
 
 
 def best_of(complete: Iterable[Trial], direction: Direction) -> Trial | None:
-    """Return the trial with the best value, the first of equals; None if there is none."""
+    """Return the trial with the best value, the first of equals; None if none has a value."""
     better = sign(direction)
-    return max(complete, key=lambda t: better * (t.value or 0.0), default=None)
+    valued = [t for t in complete if t.value is not None]
+    return max(valued, key=lambda t: better * (t.value or 0.0), default=None)
 
 
 def occupied(history: History) -> set[tuple[PointKey, PointKey]]:

@@ -63,7 +63,8 @@ def expected(mean: float, std: float) -> str:
     return f"{mean:.{max(places, 0)}f} ± {std:.{max(places, 0)}f}"
 
 
-def advice(mean: float, std: float, verified: bool) -> str:
+def advice(mean: float, std: float, verified: bool, feasible: float | None = None) -> str:
     """Return what a model expects at a point, in plain words."""
     was = "was run" if verified else "was not run"
-    return f"expected {expected(mean, std)}; it {was} at the target"
+    within = "" if feasible is None else f", and is within all limits with probability {feasible:.2g}"
+    return f"expected {expected(mean, std)}; it {was} at the target{within}"

@@ -16,6 +16,7 @@ from boca.accounting.ledger import Ledger
 from boca.domain.trial import Trial
 from boca.domain.words import point, printable
 from boca.study.optimizer import Optimizer
+from boca.study.recommendation import nothing_best
 
 _BAR_WIDTH = 20  # characters; leaves room for the words beside it in a terminal of 80 columns
 _LEAST_SECONDS_BETWEEN = 0.05  # two drawings of the bar: a quick objective must not spend its time on them
@@ -56,7 +57,11 @@ def state_of(optimizer: Optimizer) -> tuple[float, str]:
     history = optimizer.storage.read().history
     budget, best = optimizer.budget, history.best(optimizer.problem)
     share = budget.spent / budget.total if math.isfinite(budget.total) else 0.0
-    found = "no result at the target yet" if best is None else f"best {best.value:.6g} (trial {best.number})"
+    if best is not None:
+        found = f"best {best.value:.6g} (trial {best.number})"
+    else:
+        has_limits = bool(optimizer.problem.subject_to)
+        found = nothing_best(optimizer.problem, history) if has_limits else "no result at the target yet"
     failed = sum(t.state == "failed" for t in history)
     count = f"{len(history)} trial{'' if len(history) == 1 else 's'}"
     return min(share, 1.0), f"{count}{f', {failed} failed' if failed else ''}, {found}"
@@ -74,4 +79,10 @@ class Log:
             self._log.warning("trial %d failed at %s: %s", trial.number, where, printable(trial.reason or ""))
         else:
             spent = Ledger(optimizer.problem, optimizer.history, optimizer.limit).spent_in_words
-            self._log.info("trial %d: %.6g at %s; spent %s", trial.number, trial.value, where, spent)
+            told = point({} if trial.value is None else {"value": trial.value} | trial.outcomes)
+            value = (
+                f"{trial.value:.6g}"
+                if trial.value is not None and not trial.outcomes
+                else told or point(trial.outcomes)
+            )
+            self._log.info("trial %d: %s at %s; spent %s", trial.number, value, where, spent)

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TypeAlias
 
 from boca.accounting import cost as cost_models
-from boca.domain.errors import BocaError, InvalidTrial, StorageFailed, Terminated
+from boca.domain.errors import BocaError, InvalidInput, InvalidTrial, StorageFailed, Terminated
 from boca.domain.trial import Trial
 from boca.execution.executors import Engine, Outcome
 from boca.execution.executors.base import checked_timeout
@@ -209,6 +209,10 @@ class Driver:
                 return None
             if outcome.value is not None:
                 output = outcome.output or None
+                try:
+                    self._optimizer.problem.returned(outcome.value, trial.planned)
+                except InvalidInput as error:
+                    return self._optimizer.fail(trial, str(error), seconds=outcome.seconds, output=output)
                 return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output)
             reason, _, traceback = (outcome.error or "The evaluation has no result.").partition("\n")
             output = "\n".join(part for part in (outcome.output, traceback) if part) or None

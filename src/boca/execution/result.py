@@ -10,9 +10,9 @@ from boca.accounting.ledger import Ledger
 from boca.domain.errors import BocaError
 from boca.domain.space import Point
 from boca.domain.trial import History
-from boca.domain.words import advice, point, readable, text
+from boca.domain.words import point, readable, text
 from boca.study.optimizer import Optimizer
-from boca.study.recommendation import Recommendation
+from boca.study.recommendation import Recommendation, nothing_best
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,21 @@ class Result:
         """Return what was found and what it cost, with the trials folded away."""
         from boca.domain import html
 
-        rows = [("best at the target", "no trial is complete at the target" if self.x is None else text(self.value))]
+        rows = [("best at the target", self._nothing if self.x is None else text(self.value))]
         if self.x is not None:
             rows.append(("at", point(self.x)))
         if self.recommendation is not None:
             advised = self.recommendation
-            rows.append(("recommended", f"{point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}"))
+            rows.append(("recommended", f"{point(advised.x)}: {advised.words}"))
         rows.append(("spent", f"{self._spent_in_words} on {len(self.history)} trials"))
         rows += [("warning", text(warning, html.MAX_SENTENCE)) for warning in self.warnings]
         trials = html.history(self.history, repr(self.history))
         return f"<div>{html.table([], rows)}{html.folded('trials', trials)}</div>"
+
+    @property
+    def _nothing(self) -> str:
+        problem = None if self.study is None else self.study.problem
+        return nothing_best(problem, self.history) if problem is not None else "no trial is complete at the target"
 
     @property
     def _spent_in_words(self) -> str:

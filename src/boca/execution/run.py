@@ -11,6 +11,7 @@ from typing import Any
 from boca.domain.budget import Limit
 from boca.domain.errors import BocaError, InvalidInput, RunStopped, Terminated
 from boca.domain.other_tools import names_ours
+from boca.domain.outcomes import OutcomeLimit
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Space
 from boca.domain.trial import History
@@ -22,14 +23,15 @@ from boca.execution.result import Result, result_of
 from boca.execution.stopping import StoppingRule
 from boca.execution.watchdog import Watchdog
 from boca.strategies import Strategy
-from boca.study.optimizer import Optimizer
+from boca.study.optimizer import Optimizer, Told
 
 log = logging.getLogger("boca")
 
 
 @names_ours
 def maximize(
-    objective: Callable[..., float],
+    function: Callable[..., Told],
+    /,
     space: Space,
     fidelity: Space | None = None,
     *,
@@ -38,6 +40,8 @@ def maximize(
     target: Mapping[str, Any] | None = None,
     deterministic: bool = False,
     first: Sequence[Mapping[str, Any]] = (),
+    subject_to: Mapping[str, OutcomeLimit] | None = None,
+    objective: str | None = None,
     strategy: Strategy | None = None,
     seed: int | None = None,
     stop: Callable[[History], bool] | StoppingRule | None = None,
@@ -53,13 +57,13 @@ def maximize(
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | None = None,
 ) -> Result:
-    """Maximize objective(x, z) at z = target within a budget; without fidelities, objective(x).
+    """Maximize function(x, z) at z = target within a budget; without fidelities, function(x).
 
-    A trial fails if the objective raises, or returns anything but a finite number.  It is charged, and the run
-    continues.  Ctrl-C stops the run after the running trials; a second Ctrl-C stops it at once.
+    A trial fails if the function raises, or returns neither a finite number nor a mapping with one.  It is charged, and
+    the run continues.  Ctrl-C stops the run after the running trials; a second Ctrl-C stops it at once.
 
     Args:
-        objective: A function of x and z, which are dicts by name; of x alone without fidelities.
+        function: A function of x and z, which are dicts by name; of x alone without fidelities.
         space: The parameters to search.
         fidelity: The fidelities, which make an evaluation cheaper; None if there are none.
         budget: What the run may spend: `boca.targets(30)`, `boca.seconds(600)`, or a number in cost units.  None needs
@@ -69,6 +73,10 @@ def maximize(
         deterministic: Whether the same x and z always give the same value.  Then nothing is run twice, and nothing
             worse than the best result at the target is recommended.
         first: Points to begin with; a name left out takes the middle of its range, or the first option.
+        subject_to: Limits on further outcomes, by name, such as `{"latency": boca.AtMost(20.0)}`.  The function then
+            returns a mapping, `{"loss": ..., "latency": ...}`.
+        objective: The key of that mapping that is optimized; None if it is the only one without a limit.  Other keys
+            are notes.
         strategy: How points are chosen; `boca.Boca()` by default.
         seed: The seed of all random choices; None draws one, or uses that of the stored study.
         stop: A function of the history, called after every trial; the run ends if it returns true.  If a resumed study
@@ -89,7 +97,15 @@ def maximize(
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
     """
     problem = Problem(
-        space, fidelity, cost=cost, target=target, direction="maximize", deterministic=deterministic, first=first
+        space,
+        fidelity,
+        cost=cost,
+        target=target,
+        direction="maximize",
+        deterministic=deterministic,
+        first=first,
+        subject_to=subject_to,
+        objective=objective,
     )
     study = StudyOptions(
         budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
@@ -105,12 +121,13 @@ def maximize(
         callbacks=callbacks,
         progress=progress,
     )
-    return drive(objective, problem, study, options)
+    return drive(function, problem, study, options)
 
 
 @names_ours
 def minimize(
-    objective: Callable[..., float],
+    function: Callable[..., Told],
+    /,
     space: Space,
     fidelity: Space | None = None,
     *,
@@ -119,6 +136,8 @@ def minimize(
     target: Mapping[str, Any] | None = None,
     deterministic: bool = False,
     first: Sequence[Mapping[str, Any]] = (),
+    subject_to: Mapping[str, OutcomeLimit] | None = None,
+    objective: str | None = None,
     strategy: Strategy | None = None,
     seed: int | None = None,
     stop: Callable[[History], bool] | StoppingRule | None = None,
@@ -134,12 +153,12 @@ def minimize(
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | None = None,
 ) -> Result:
-    """Minimize objective(x, z) at z = target within a budget; without fidelities, objective(x).
+    """Minimize function(x, z) at z = target within a budget; without fidelities, function(x).
 
     The arguments are those of `maximize`.
 
     Args:
-        objective: A function of x and z; of x alone without fidelities.
+        function: A function of x and z; of x alone without fidelities.
         space: The parameters to search.
         fidelity: The fidelities, which make an evaluation cheaper.
         budget: What the run may spend.
@@ -147,6 +166,8 @@ def minimize(
         target: The fidelities that count; a name left out has its upper bound.
         deterministic: Whether the same x and z always give the same value.
         first: Points to begin with; a name left out takes the middle of its range.
+        subject_to: Limits on further outcomes, by name.
+        objective: The key that is optimized, if the function returns more than one that has no limit.
         strategy: How points are chosen.
         seed: The seed of all random choices.
         stop: A function of the history; the run ends if it returns true.
@@ -164,7 +185,15 @@ def minimize(
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
     """
     problem = Problem(
-        space, fidelity, cost=cost, target=target, direction="minimize", deterministic=deterministic, first=first
+        space,
+        fidelity,
+        cost=cost,
+        target=target,
+        direction="minimize",
+        deterministic=deterministic,
+        first=first,
+        subject_to=subject_to,
+        objective=objective,
     )
     study = StudyOptions(
         budget=budget, strategy=strategy, seed=seed, storage=storage, name=name, allow_change=allow_change
@@ -180,11 +209,11 @@ def minimize(
         callbacks=callbacks,
         progress=progress,
     )
-    return drive(objective, problem, study, options)
+    return drive(function, problem, study, options)
 
 
 def drive(
-    objective: Callable[..., float], problem: Problem, study: StudyOptions, options: RunOptions | None = None
+    objective: Callable[..., Told], problem: Problem, study: StudyOptions, options: RunOptions | None = None
 ) -> Result:
     """Run a problem until its budget is spent; see `maximize`."""
     options = RunOptions() if options is None else options

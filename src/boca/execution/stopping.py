@@ -20,6 +20,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from boca.accounting.cost import costs
+from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, positive_number
 from boca.domain.trial import History
@@ -70,12 +71,17 @@ class NotWorthIt:
         positive_number(self.price, "price")
 
     def of(self, problem: Problem, strategy: Strategy) -> Callable[[History], bool]:
+        if problem.subject_to:
+            raise InvalidInput(
+                f"stop is {self!r}, which judges improvements of the objective alone, and subject_to limits "
+                f"{list(problem.subject_to)}. Give a function of the history, or leave stop or subject_to out."
+            )
         return lambda history: not is_worth_it(problem, strategy, history, self.price)
 
 
 def is_worth_it(problem: Problem, strategy: Strategy, history: History, price: float) -> bool:
     """Return whether some query is expected to improve the objective by at least what it costs."""
-    if not history.chosen or not any(problem.is_target(trial.z) for trial in history.complete):
+    if not history.chosen or not any(problem.is_target(trial.z) for trial in history.valued):
         return True
     model = posterior(strategy, problem, history)
     if not isinstance(model, Model):  # of a finite list of fidelities: the usual one of all is asked

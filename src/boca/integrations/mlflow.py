@@ -23,9 +23,10 @@ class MLflowLogger:
     """Log a study: pass it as `callbacks=`, or call it with the optimizer and a finished trial.
 
     The run of the study has the target, the strategy and the seed, and as metrics over the trials `best` (at the
-    target) and `spent`.  The run of a trial has x and z as parameters, `value`, `cost` and `seconds` as metrics, and
-    its state, its phase and its reason as tags.  It ends as FAILED if the trial failed, and the run of the study if an
-    error ended it.  No run becomes MLflow's active one, so what an objective logs itself is not affected.
+    target) and `spent`.  The run of a trial has x and z as parameters, `value`, `outcome.NAME`, `cost` and `seconds` as
+    metrics, and its state, its phase, its reason and its notes as tags.  It ends as FAILED if the trial failed, and the
+    run of the study if an error ended it.  No run becomes MLflow's active one, so what an objective logs itself is not
+    affected.
 
     `experiment` is the name of MLflow's experiment, created if it does not exist; `tracking_uri` is MLflow's own by
     default.  `run_id` is an existing run of the study: your own, or that of a study that resumes.
@@ -94,15 +95,22 @@ class MLflowLogger:
             "boca.at_target": optimizer.problem.is_target(trial.z),
             "boca.reason": trial.why.get("reason", ""),
             **({"boca.failure": trial.reason} if trial.state == "failed" else {}),
+            **{f"boca.note.{name}": value for name, value in trial.notes.items()},
         }
         self._client.log_batch(
             run.info.run_id,
-            metrics=_metrics({"value": trial.value, "cost": trial.cost, "seconds": trial.seconds}, step=trial.number),
+            metrics=_metrics(_measured(trial), step=trial.number),
             params=_params({**trial.x, **trial.z}),
             tags=[RunTag(name, str(text)[:_MAX_TAG]) for name, text in tags.items()],
         )
         status = "FAILED" if trial.state == "failed" else "FINISHED"
         self._client.set_terminated(run.info.run_id, status=status, end_time=now)
+
+
+def _measured(trial: Trial) -> dict[str, float | None]:
+    """Return the numbers of a trial: its value, its outcomes by name, its cost and its seconds."""
+    own: dict[str, float | None] = {"value": trial.value, "cost": trial.cost, "seconds": trial.seconds}
+    return {f"outcome.{name}": value for name, value in trial.outcomes.items()} | own
 
 
 def _metrics(values: Mapping[str, float | None], *, step: int) -> list[Any]:

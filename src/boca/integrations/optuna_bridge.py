@@ -245,6 +245,11 @@ class Bridge:
         told = COST in trial.user_attrs
         cost = float(trial.user_attrs[COST]) if told else self.problem.cost(point[1])
         is_measured = told and not self.problem.has_declared_cost and state != "running"
+        if trial.constraints:
+            raise InvalidInput(
+                f"Trial {trial.number} has the constraints {list(trial.constraints)}, and BocaSampler heeds none. Use "
+                "boca.minimize with subject_to, or another sampler."
+            )
         known = Trial(
             number=trial.number,
             x=point[0],

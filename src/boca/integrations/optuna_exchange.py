@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -12,6 +13,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from boca.domain.errors import InvalidInput, instance_of
+from boca.domain.observation import OBJECTIVE
+from boca.domain.outcomes import AtMost
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point
@@ -29,6 +32,12 @@ from boca.integrations.optuna_bridge import (
 from boca.integrations.optuna_sampler import BocaSampler
 from boca.study import spec
 from boca.study.optimizer import Optimizer
+
+OUTCOMES = "boca:outcomes"
+"""The attribute with the outcomes of a trial beside its value, by name."""
+
+NOTES = "boca:notes"
+"""The attribute with the notes of a trial."""
 
 
 def best_at_target(study: optuna.Study, target: Mapping[str, Any] | None = None) -> FrozenTrial | None:
@@ -84,13 +93,16 @@ def to_optuna(
     study.add_trials(
         [
             optuna.trial.create_trial(
-                state=TrialState.COMPLETE if trial.state == "complete" else TrialState.FAIL,
+                state=TrialState.COMPLETE if trial.value is not None else TrialState.FAIL,
                 value=trial.value,
+                constraints=_constraints(problem, trial),
                 params={name: value for name, value in (trial.x | trial.z).items() if name in distributions},
                 distributions={name: distributions[name] for name in distributions if name in trial.x | trial.z},
                 user_attrs={
                     WHY: trial.why | {"claim": {"space": mark, "overhead": trial.overhead}},
                     REASON: trial.why.get("reason", ""),
+                    **({OUTCOMES: trial.outcomes} if trial.outcomes else {}),
+                    **({NOTES: dict(trial.notes)} if trial.notes else {}),
                     # a cost that was only assumed would be taken for measured
                     **({COST: trial.cost} if problem.has_declared_cost or trial.seconds is not None else {}),
                 },
@@ -100,6 +112,26 @@ def to_optuna(
         ]
     )
     return study
+
+
+def _constraints(problem: Problem, trial: Trial) -> dict[str, float]:
+    """Return by how much the told outcomes are outside their limits, as Optuna has it: positive is infeasible."""
+    return {
+        name: value - limit.bound if isinstance(limit := problem.subject_to[name], AtMost) else limit.bound - value
+        for name, value in trial.outcomes.items()
+        if name in problem.subject_to
+    }
+
+
+def _outcomes(problem: Problem, trial: FrozenTrial) -> dict[str, float]:
+    """Return the outcomes of one of our trials, or those that Optuna's constraints of their names stand for."""
+    if OUTCOMES in trial.user_attrs:
+        return {name: value for name, value in trial.user_attrs[OUTCOMES].items() if name in problem.subject_to}
+    return {
+        name: limit.bound + by if isinstance(limit := problem.subject_to[name], AtMost) else limit.bound - by
+        for name, by in trial.constraints.items()
+        if name in problem.subject_to
+    }
 
 
 def _opened(source: object, problem: Problem | None, name: str) -> tuple[History, Problem, Any]:
@@ -124,7 +156,8 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
 
     Parameters are matched by name; a fidelity that a trial lacks is that of the target.  The cost is `boca:cost`, or
     the declared one, or the seconds of the trial; otherwise NaN, which `add_all` reads as unknown.  If the problem
-    learns its cost, `boca:cost` is taken to be in seconds.
+    learns its cost, `boca:cost` is taken to be in seconds.  A constraint of Optuna is an outcome of its name, if the
+    problem limits that: the bound, plus by how much it is broken.
     """
     towards = direction(study)
     instance_of(problem, Problem, "problem")
@@ -154,7 +187,11 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
             seconds=None if problem.has_declared_cost or math.isnan(cost) else cost,
             reason=f"Optuna's trial was {trial.state.name}",
         )
-        trials.append(failed if value is None or not math.isfinite(value) else failed.completed(value))
+        if value is None or not math.isfinite(value):
+            trials.append(failed)
+            continue
+        told = replace(failed, notes=trial.user_attrs.get(NOTES, {}))
+        trials.append(told.observed({**_outcomes(problem, trial), OBJECTIVE: value}))
     return History(trials)
 
 

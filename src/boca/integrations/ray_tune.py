@@ -56,6 +56,11 @@ class BocaSearch(Searcher):
     ) -> None:
         if not isinstance(metric, str) or not metric:
             raise InvalidInput(f"metric is {metric!r}, and must be the name of a reported value, such as 'loss'.")
+        if isinstance(problem, Problem) and problem.subject_to:
+            raise InvalidInput(
+                f"subject_to limits {list(problem.subject_to)}, and Ray Tune's search reports one metric. "
+                "Use boca.minimize with executor=ray, or leave subject_to out."
+            )
         self.optimizer = Optimizer(problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name)
         self._settings: dict[str, Any] = {"budget": budget, "strategy": strategy, "storage": storage, "name": name}
         self._live: dict[str, int] = {}  # Ray's name of a trial -> its number

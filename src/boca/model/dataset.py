@@ -1,9 +1,12 @@
 """A history as arrays: the results in the order in which they were told, and the trials that are still running.
 
+A dataset is of the objective, of one outcome that has a limit, or of success: 1 where a trial is complete, 0 where it
+failed.  A trial without that number has no row.
+
 symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
-scores   (n,)     values with the sign that makes larger ones better, warped or as told; a failure has a bad one
+scores   (n,)     values with the sign that makes larger ones better, warped or as told; of failures see `Failures`
 X        (n, D)   features, by an encoding
 y        (n,)     standardized scores
 """
@@ -15,9 +18,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from boca.domain.observation import OBJECTIVE
+from boca.domain.outcomes import SUCCESS
 from boca.domain.problem import Problem
-from boca.domain.space import BoolArray, FloatArray, IntArray
-from boca.domain.trial import History
+from boca.domain.space import BoolArray, FloatArray, IntArray, Point
+from boca.domain.trial import History, sign
 from boca.gp.fit import Standardization
 from boca.gp.noise import Noise
 from boca.model.encoding import Encoding
@@ -46,24 +51,29 @@ class Dataset:
     """How many trials a model has chosen; a refit stores it."""
     failed: BoolArray  # (n,)
     failures: Failures = "worst"
+    outcome: str = OBJECTIVE
+    """Which number of the trials it holds; a refit is stored under this name."""
+    bound: float | None = None
+    """Where the limit of an outcome lies among the scores: within it, a score is at least as high."""
 
     @classmethod
-    def from_history(cls, problem: Problem, history: History, failures: Failures = "worst") -> Dataset:
-        finished = history.finished
+    def from_history(cls, problem: Problem, history: History, failures: Failures | None = "worst") -> Dataset:
+        """Return the results of the objective; if `failures` is None, a failed trial says nothing about it."""
+        finished, scores = history.finished, history.scores(problem.direction)
+        told = [t.value is not None or (failures is not None and t.state == "failed") for t in finished]
+        if not all(told):
+            finished, scores = tuple(t for t, is_told in zip(finished, told, strict=True) if is_told), scores[told]
         has_noise = any(t.noise is not None for t in finished)
         return cls(
             problem,
             problem.space.to_unit([t.x for t in finished]),
             problem.fidelity.to_unit([t.z for t in finished]),
-            history.scores(problem.direction),
+            scores,
             np.array([t.noise or 0.0 for t in finished]) if has_noise else None,
-            (
-                problem.space.to_unit([t.x for t in history.running]),
-                problem.fidelity.to_unit([t.planned for t in history.running]),
-            ),
+            _running(problem, history),
             len(history.chosen),
             np.array([t.state == "failed" for t in finished], dtype=bool),
-            failures,
+            failures or "worst",
         )
 
     def warped(self, warp: Warp | None) -> Dataset:
@@ -88,6 +98,42 @@ class Dataset:
         """The scores from which location and scale are taken; failures below all others do not count."""
         return self.scores if self.failures == "worst" else self.scores[~self.failed]
 
+    @classmethod
+    def of_outcome(cls, problem: Problem, history: History, name: str) -> Dataset:
+        """Return the results of an outcome that has a limit, as a problem of its own."""
+        part, better = problem.outcomes[name], sign(problem.outcomes[name].direction)
+        told = [(t, o) for t in history.finished for o in t.observations if o.outcome == name]
+        has_noise = any(o.noise is not None for _, o in told)
+        return cls(
+            part,
+            problem.space.to_unit([t.x for t, _ in told]),
+            part.fidelity.to_unit([_fidelity(part, o.z) for _, o in told]),
+            np.array([better * o.value for _, o in told]),
+            np.array([o.noise or 0.0 for _, o in told]) if has_noise else None,
+            _running(part, history),
+            len(history.chosen),
+            np.zeros(len(told), dtype=bool),
+            outcome=name,
+            bound=better * problem.subject_to[name].bound,
+        )
+
+    @classmethod
+    def of_success(cls, problem: Problem, history: History) -> Dataset:
+        """Return which trials are complete and which failed."""
+        finished = history.finished
+        return cls(
+            problem.success,
+            problem.space.to_unit([t.x for t in finished]),
+            problem.fidelity.to_unit([t.z for t in finished]),
+            np.array([float(t.state == "complete") for t in finished]),
+            None,
+            _running(problem.success, history),
+            len(history.chosen),
+            np.zeros(len(finished), dtype=bool),
+            outcome=SUCCESS,
+            bound=0.5,
+        )
+
     @property
     def results(self) -> int:
         """How many results have a finite variance: the others have no weight."""
@@ -104,6 +150,18 @@ class Dataset:
         return TrainingData(
             self.U, X, standard.apply(self.scores), noise, encoding.is_target(X), pending, encoding.is_target(pending)
         )
+
+
+def _running(problem: Problem, history: History) -> tuple[FloatArray, FloatArray]:
+    return (
+        problem.space.to_unit([t.x for t in history.running]),
+        problem.fidelity.to_unit([_fidelity(problem, t.planned) for t in history.running]),
+    )
+
+
+def _fidelity(problem: Problem, z: Point) -> Point:
+    """Return the part of a fidelity that a problem has: an outcome that is the same at all of them has none."""
+    return z if problem.fidelity else {}
 
 
 @dataclass(frozen=True)

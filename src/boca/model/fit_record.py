@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from boca.domain.observation import OBJECTIVE
 from boca.domain.space import FloatArray
-from boca.domain.trial import History
+from boca.domain.trial import History, Trial
 from boca.gp.fit import RELATIVE_ROUNDING, Standardization
 from boca.model.warp import Warp
 
@@ -104,10 +105,15 @@ class Fit:
         return farthest > _OUTDATED_BEYOND_SCALES * (0.5 * self.scale)
 
 
-def last_fit(history: History) -> Fit | None:
-    """Return what the latest refit stored; None before the first."""
-    stored = next((t.why["fit"] for t in reversed(history.chosen) if "fit" in t.why), None)
+def last_fit(history: History, outcome: str = OBJECTIVE) -> Fit | None:
+    """Return what the latest refit stored, of the objective or of another outcome; None before the first."""
+    whys = (t.why if outcome == OBJECTIVE else t.why.get("outcomes", {}).get(outcome, {}) for t in _latest(history))
+    stored = next((why["fit"] for why in whys if "fit" in why), None)
     return None if stored is None else Fit.from_json(stored)
+
+
+def _latest(history: History) -> Iterator[Trial]:
+    return reversed(history.chosen)
 
 
 def is_flat(scores: FloatArray) -> bool:

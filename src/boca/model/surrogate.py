@@ -123,12 +123,22 @@ class Surrogate:
         *,
         hyperparameters: Mapping[str, Any] | None = None,
         force_refit: bool = False,
+        failures: bool = True,
     ) -> Model:
-        """Return the GP after a history, which needs at least one complete trial."""
-        dataset = Dataset.from_history(problem, history, self.failures)
+        """Return the GP after a history, which needs at least one trial with a value.
+
+        Without `failures`, failed trials carry no value.
+        """
+        dataset = Dataset.from_history(problem, history, self.failures if failures else None)
         if hyperparameters is not None:
             return self.known(dataset, hyperparameters)
-        fit = last_fit(history)
+        return self.learned(dataset, history, rng, force_refit=force_refit)
+
+    def learned(
+        self, dataset: Dataset, history: History, rng: np.random.Generator, *, force_refit: bool = False
+    ) -> Model:
+        """Return the GP of a dataset, with the hyperparameters of its last refit in the history, or of one now."""
+        fit = last_fit(history, dataset.outcome)
         if not force_refit and fit is not None and not self.is_due(dataset, fit):
             return self.condition(dataset, fit)
         fit = self.fit(dataset, rng, fit)
@@ -259,6 +269,8 @@ class Surrogate:
         dataset = dataset.warped(warp)
         scores = dataset.judged
         standard = gp_fit.standardize(scores)
+        if dataset.bound is not None and is_flat(scores):  # equal results say nothing of the scale; the limit does
+            standard = gp_fit.Standardization(standard.location, abs(dataset.bound - standard.location) or 1.0)
         prior = encoding.prior(informative=self.priors)
         random_starts = self.starts if not self.priors or count % _RANDOM_STARTS_EVERY_REFITS == 0 else 0
         first = np.array(previous.theta) if previous else prior.mean

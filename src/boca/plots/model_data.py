@@ -23,7 +23,7 @@ from boca.model.posterior import Model, Posterior
 from boca.plots.axis import Axis, Marks, Mask, Note, axis_of, marks
 from boca.plots.study import StudyView
 from boca.strategies.base import knows_gp
-from boca.strategies.boca import information_gap as gap_of
+from boca.strategies.boca_information import information_gap as gap_of
 
 CURVE_POINTS = 101  # a step of a hundredth of the range, finer than a line is wide
 MAP_POINTS = 41  # along either axis: 1,681 predictions, a fraction of a second

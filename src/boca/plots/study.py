@@ -23,7 +23,7 @@ from boca.model.posterior import Posterior
 from boca.strategies.base import posterior
 from boca.study import spec as specs
 from boca.study.optimizer import Optimizer
-from boca.study.recommendation import Recommendation, recommend
+from boca.study.recommendation import Recommendation, best, recommend
 
 _NO_CODE = "There is no model here: the study has a fidelity kernel of its own, which is code, and code is not stored."
 
@@ -65,7 +65,18 @@ class StudyView:
 
     @cached_property
     def best(self) -> Trial | None:
-        return self.history.best(self.problem)
+        if self.lacks is not None:  # its strategy is code, so the model is that of Boca()
+            return best(self.problem, self.history, None)
+        return best(self.problem, self.history, self.strategy)
+
+    @cached_property
+    def believed(self) -> tuple[float, float] | None:
+        """Mean and deviation at the best trial if variances were told: then its value alone says too much."""
+        if self.best is None or self.model is None or not any(t.noise for t in self.history.feasible(self.problem)):
+            return None
+        mu, sigma = self.model.moments(self.problem.space.to_unit([self.best.x]))
+        mean, deviation = float(mu[0]), float(sigma[0])
+        return self.model.value_as_told(mean), self.model.interval_as_told(mean, deviation)
 
     @cached_property
     def _model_or_lack(self) -> tuple[Posterior | None, str]:

@@ -17,7 +17,7 @@ from typing import Any
 from boca.domain.errors import InvalidInput
 from boca.domain.html import ends
 from boca.domain.trial import Trial
-from boca.domain.words import option, readable, text
+from boca.domain.words import option, point, readable, text
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
 from boca.report import figures, sentences
@@ -175,7 +175,8 @@ def _trials(study: StudyView) -> str:
     if not trials:
         return "<p>There are no trials yet.</p>"
     names = [*study.problem.space.names, *study.problem.fidelity]
-    heads = ["trial", "state", "value", "cost", *(text(name, _MAX_HEAD) for name in names), "why"]
+    outcomes = list(study.problem.subject_to)
+    heads = ["trial", "state", "value", "cost", *(text(name, _MAX_HEAD) for name in [*outcomes, *names]), "why"]
     rows = [_trial(study, trial) for trial in ends(trials, MAX_ROWS)]
     if len(trials) > MAX_ROWS:
         more = f"<tr><td colspan='{len(heads)}'>… {len(trials) - MAX_ROWS} more trials …</td></tr>"
@@ -187,12 +188,14 @@ def _trial(study: StudyView, trial: Trial) -> str:
     at_target = study.problem.is_target(trial.z)
     kind = " ".join([trial.state, *(["target"] if at_target else [])])
     cells = [str(trial.number), trial.state, text(trial.value), readable(trial.cost)]
-    point = trial.x | trial.z
+    cells += [text(trial.outcomes.get(name)) for name in study.problem.subject_to]
+    queried = trial.x | trial.z
     names = (*study.problem.space.names, *study.problem.fidelity)
-    cells += [option(point[name], _MAX_OPTION) if name in point else "" for name in names]
+    cells += [option(queried[name], _MAX_OPTION) if name in queried else "" for name in names]
     plain = "".join(f"<td{_alignment(i)}>{escape(cell)}</td>" for i, cell in enumerate(cells))
     failed = f"Failed with: {text(trial.reason, _MAX_SENTENCE)}. " if trial.state == "failed" else ""
-    said = escape(failed + text(trial.why.get("reason"), _MAX_SENTENCE))
+    noted = f" Notes: {text(point(trial.notes), _MAX_SENTENCE)}." if trial.notes else ""
+    said = escape(failed + text(trial.why.get("reason"), _MAX_SENTENCE) + noted)
     numbers = {key: value for key, value in trial.why.items() if key != "reason"}
     return (
         f"<tr class='{escape(kind)}'>{plain}<td class='why'>{said}"

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from boca.domain.space import Parameter
-from boca.domain.words import advice, option, point, readable, text
+from boca.domain.words import expected, option, point, readable, text
 from boca.plots import model_data
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
 from boca.strategies.base import knows_gp
+from boca.study.recommendation import nothing_best
 
 _UNMOVED_SAID_FROM_TRIALS = 5  # fewer can agree in a fidelity by chance
 _UNINFORMATIVE_ABOVE = 0.95  # information gap of the median trial below the target; 1 is no information
@@ -31,13 +32,27 @@ def findings(study: StudyView) -> list[tuple[str, str]]:
     best, advised = study.best, study.recommendation
     found = []
     if best is None:
-        found.append(("Best at the target", "No trial is complete at the target."))
+        words = nothing_best(study.problem, study.history)
+        found.append(("Best at the target", f"{words[0].upper()}{words[1:]}."))
     else:
-        found.append(("Best at the target", f"{text(best.value)} at {point(best.x)} (trial {best.number})"))
+        outcomes = f"; {point(best.outcomes)}" if best.outcomes else ""
+        found.append(("Best at the target", f"{text(best.value)} at {point(best.x)} (trial {best.number}){outcomes}"))
+        if study.believed is not None:
+            words = (
+                f"{expected(*study.believed)}; the values carry noise, so the highest mean counts, not the best value"
+            )
+            found.append(("Believed there", words))
+    if study.problem.subject_to:
+        limits = ", ".join(f"{text(name)} {limit}" for name, limit in study.problem.subject_to.items())
+        kept = len(study.history.feasible(study.problem))
+        at = sum(study.problem.is_target(t.z) for t in study.history.complete)
+        found.append(
+            ("Limits", f"{limits}: {_count(kept, 'trial', 'trials')} of {at} at the target within all of them")
+        )
     if advised is None:
         found.append(("Recommended", study.why_no_model))
     else:
-        found.append(("Recommended", f"{point(advised.x)}: {advice(advised.mean, advised.std, advised.verified)}"))
+        found.append(("Recommended", f"{point(advised.x)}: {advised.words}"))
     return [*found, ("Cost", costs(study))]
 
 

@@ -4,10 +4,12 @@
     beta               weight of exploration; the bound uses its square root
     u           (m,)   (mu - best) / sigma
     maxima      (k,)   possible values of the maximum of f
+    bound              limit of an outcome, whose mu and sigma then stand in place of those of f
 
 A formula returns its value and its derivatives by mu and by sigma.  An `Acquisition` is a formula with its numbers, and
 declares whether it rises with both.  A `BoundAcquisition` is one at the posterior of a model: a function of x.
 
+[G14] Gardner, Kusner, Xu, Weinberger, Cunningham: Bayesian Optimization with Inequality Constraints, ICML 2014.
 [L19] Letham, Karrer, Ottoni, Bakshy: Constrained Bayesian Optimization with Noisy Experiments, Bayesian Analysis 2019.
 [M21] Moss, Leslie, Gonzalez, Rayson: GIBBON: General-purpose Information-Based Bayesian OptimisatioN, JMLR 2021.
 [W17] Wang, Jegelka: Max-value Entropy Search for Efficient Bayesian Optimization, ICML 2017.
@@ -32,6 +34,9 @@ _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _CERTAIN_FROM = 30.0  # deviations above the best: EI is mu - best up to rounding, and exp(u^2 / 2) is still a float
 _SERIES_BELOW = -1e3  # deviations: below, 1 + u e is rounding, and the first terms of its series are exact
 _LEAST_INFORMATION = 1e-300  # nats: the logarithm of zero is not a number
+_SOFTENED_OVER = 0.1  # deviations of the results: bounds that differ by less from the best count as improvements
+_LINEAR_BELOW = -30.0  # log softplus(t) is t there up to rounding
+_STEEPNESS = 1e6  # of the wall below the least probability: where results agree, log EI falls by thousands
 _LOWEST_U = -1e70  # deviations: the square of less is not a float
 _QUARTILES = np.array([0.25, 0.5, 0.75])
 _BISECTIONS = 25  # halve nine deviations to fewer than a millionth of one
@@ -97,6 +102,37 @@ def log_information(mu: FloatArray, sigma: FloatArray, eta2: float, maxima: Floa
     by_mu = np.mean(-by_g, axis=0) / sigma
     by_sigma = np.mean(w / left, axis=0) * sigma * eta2 / (total * total) - np.mean(by_g * g, axis=0) / sigma
     return np.log(information), by_mu / information, by_sigma / information
+
+
+def log_bound_improvement(mu: FloatArray, sigma: FloatArray, beta: float, best: float) -> Valued:
+    """Return the logarithm of how far the upper confidence bound is above `best`, softened where it is below.
+
+    It is log softplus((bound - best) / s) with s = 0.1.  A bound itself may be negative, and cannot be weighed by a
+    probability.
+    """
+    t = (ucb(mu, sigma, beta)[0] - best) / _SOFTENED_OVER
+    soft = np.logaddexp(0.0, np.maximum(t, _LINEAR_BELOW))
+    slope = np.where(t > _LINEAR_BELOW, np.exp(t - np.logaddexp(0.0, t)) / soft, 1.0) / _SOFTENED_OVER
+    return np.where(t > _LINEAR_BELOW, np.log(soft), t), slope, slope * math.sqrt(beta)
+
+
+def log_feasible(mu: FloatArray, sigma: FloatArray, bound: float, noise: float = 0.0, least: float = 0.0) -> Valued:
+    """Return the logarithm of the probability that an outcome is at least `bound`, log Phi((mu - bound) / sigma).
+
+    `noise` is a variance that is added to that of mu.  Below the probability `least` the value falls so fast that
+    no improvement makes up for it.
+    """
+    from scipy.special import erfcx, log_ndtr
+
+    total = np.sqrt(sigma * sigma + noise)
+    u = np.maximum((mu - bound) / total, _LOWEST_U)
+    hazard = math.sqrt(2.0 / math.pi) / erfcx(u * -math.sqrt(0.5))
+    value, by_mu, by_sigma = log_ndtr(u), hazard / total, -u * hazard * sigma / (total * total)
+    if least <= 0.0:
+        return value, by_mu, by_sigma
+    factor = np.where(value < math.log(least), 1.0 + _STEEPNESS, 1.0)
+    wall = _STEEPNESS * np.minimum(value - math.log(least), 0.0)
+    return value + wall, by_mu * factor, by_sigma * factor
 
 
 def drawn_maxima(mu: FloatArray, sigma: FloatArray, rng: np.random.Generator, count: int) -> FloatArray:  # (count,)
@@ -188,6 +224,31 @@ class LogInformation:
 
 
 @dataclass(frozen=True)
+class LogBoundImprovement:
+    """The logarithm of how far the upper confidence bound is above one value, softened."""
+
+    rises: ClassVar[bool] = True
+    beta: float
+    best: float
+
+    def __call__(self, mu: FloatArray, sigma: FloatArray) -> Valued:
+        return log_bound_improvement(mu, sigma, self.beta, self.best)
+
+
+@dataclass(frozen=True)
+class LogFeasible:
+    """The logarithm of the probability that an outcome is within its limit."""
+
+    rises: ClassVar[bool] = False  # far within the limit, a larger deviation makes it less likely
+    bound: float
+    noise: float = 0.0
+    least: float = 0.0
+
+    def __call__(self, mu: FloatArray, sigma: FloatArray) -> Valued:
+        return log_feasible(mu, sigma, self.bound, self.noise, self.least)
+
+
+@dataclass(frozen=True)
 class BoundAcquisition:
     """An acquisition at the posterior of a model, as a maximizer needs it."""
 
@@ -218,3 +279,30 @@ class BoundAcquisition:
         sigma = np.sqrt(variance)
         value, by_mu, by_sigma = self.formula(mean, sigma)
         return value, encoding.x_gradient(U, chain(by_mu, by_sigma / (2.0 * sigma)))
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The logarithm of an improvement, plus those of the probabilities that outcomes are within their limits.
+
+    That is the expected feasible improvement, if outcomes are independent of f.  Without an improvement it is the
+    probability alone.  [G14]
+    """
+
+    improvement: BoundAcquisition | None
+    limits: tuple[BoundAcquisition, ...]
+
+    @property
+    def _parts(self) -> tuple[BoundAcquisition, ...]:
+        return self.limits if self.improvement is None else (self.improvement, *self.limits)
+
+    def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
+        return np.asarray(sum((part.value(U) for part in self._parts), np.zeros(len(U))))
+
+    def bound(self, U: FloatArray) -> FloatArray | None:  # (m, d) -> (m,)
+        """Return upper bounds of the values: a probability is at most 1, and its logarithm at most 0."""
+        return None if self.improvement is None else self.improvement.bound(U)
+
+    def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, d) -> (m,), (m, d)
+        found = [part.value_and_gradient(U) for part in self._parts]
+        return np.asarray(sum(value for value, _ in found)), np.asarray(sum(slope for _, slope in found))

@@ -55,7 +55,7 @@ def random_start(
         z, best = dict(problem.target), _best_untried_at_target(problem, history)
     has_middle = middle and fidelities == "cheap"  # it costs little there
     first = _next_of(problem.first or ([problem.middle] if has_middle else []), history)
-    is_over = len(history) >= LEAST_QUERIES and history.complete and used + costs.of(z) > share
+    is_over = len(history) >= LEAST_QUERIES and history.valued and used + costs.of(z) > share
     if is_over and (first is None or not problem.first):
         return None
     if first is not None:
@@ -112,6 +112,9 @@ def _best_untried_at_target(problem: Problem, history: History) -> Point | None:
     """Return the x with the best result of those never run at the target; None if there are fewer than two."""
     ruled_out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
     untried = [t for t in history.complete if point_key(t.x) not in ruled_out and problem.space.violated(t.x) is None]
+    if problem.subject_to and untried:  # those that break the fewest limits, as far as they were told
+        least = min(len(problem.exceeded(t.outcomes)) for t in untried)
+        untried = [t for t in untried if len(problem.exceeded(t.outcomes)) == least]
     best = best_of(untried, problem.direction)
     is_choice = (
         len({point_key(t.x) for t in untried}) >= 2

@@ -13,6 +13,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray
 from boca.domain.trial import History, Suggestion
+from boca.model.feasibility import Feasibility
 from boca.model.posterior import Posterior
 from boca.model.surrogate import Surrogate
 
@@ -52,13 +53,38 @@ class TakesHyperparameters(Protocol):
     def hyperparameters(self) -> Mapping[str, Any] | None: ...
 
 
+@runtime_checkable
+class TakesOutcomes(Protocol):
+    """A strategy that says whether it heeds the limits on outcomes."""
+
+    @property
+    def takes_outcomes(self) -> bool: ...
+
+
+@runtime_checkable
+class HasFeasibility(Protocol):
+    """A strategy with models of the outcomes that have limits."""
+
+    def feasibility(self, problem: Problem, history: History, /) -> Feasibility:
+        """Return what a history says about feasibility."""
+        ...
+
+
 def knows_gp(strategy: object) -> bool:
     """Whether a strategy was given its GP, so that nothing is fitted."""
     return isinstance(strategy, TakesHyperparameters) and strategy.hyperparameters is not None
 
 
 def check(strategy: object, problem: Problem) -> None:
-    """Refuse a problem that the settings of a strategy do not fit; a strategy without `check` accepts every problem."""
+    """Refuse a problem that the settings of a strategy do not fit.
+
+    A strategy without `check` accepts every problem, and limits on outcomes only if it has `takes_outcomes = True`.
+    """
+    if problem.subject_to and not (isinstance(strategy, TakesOutcomes) and strategy.takes_outcomes):
+        raise InvalidInput(
+            f"subject_to limits {list(problem.subject_to)}, and {type(strategy).__name__} with these settings does not "
+            "heed limits: its paper has none. Use boca.Boca() or boca.RandomSearch(), or leave subject_to out."
+        )
     if isinstance(strategy, HasCheck):
         strategy.check(problem)
 
@@ -77,12 +103,23 @@ def posterior(strategy: object, problem: Problem, history: History) -> Posterior
 
     Running trials are left out.  For a strategy without a model, it is that of `Boca()`.
     """
-    if not history.complete:
+    if not history.valued:
         return None
     told = History([t for t in history if t.state != "running"]) if history.running else history
     if isinstance(strategy, HasPosterior):
         return strategy.posterior(problem, told)
     return Surrogate().model(problem, told, np.random.default_rng(0))
+
+
+def feasibility(strategy: object, problem: Problem, history: History) -> Feasibility:
+    """Return what a strategy believes of feasibility after all results; it is empty if nothing can be infeasible.
+
+    For a strategy without such models, they are those of `Boca()`.
+    """
+    told = History([t for t in history if t.state != "running"]) if history.running else history
+    if isinstance(strategy, HasFeasibility):
+        return strategy.feasibility(problem, told)
+    return Feasibility.after(problem, told, Surrogate(), np.random.default_rng(0))
 
 
 def beta(t: int, d: int, l: float) -> float:  # noqa: E741 - the paper's symbol

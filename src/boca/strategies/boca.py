@@ -27,17 +27,26 @@ from boca.accounting.cost import Costs, amount, costs
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput, flags, instance_of, one_of
 from boca.domain.problem import Problem
-from boca.domain.space import BoolArray, FloatArray, Point, finite_number, positive_number
+from boca.domain.space import FloatArray, Point, finite_number, positive_number
 from boca.domain.trial import History, Suggestion, barred, best_of, point_key, sign
+from boca.model.feasibility import Feasibility
 from boca.model.posterior import Model, Posterior
 from boca.model.surrogate import Surrogate
 from boca.search import acquisition
-from boca.search.acquisition import BoundAcquisition
+from boca.search.acquisition import BoundAcquisition, Weighed
 from boca.search.candidates import Candidate, best_candidate
 from boca.search.initial_design import Design, Fidelities, random_start, start_query
 from boca.search.maximizer import MAXIMIZERS, Maximizer, check_maximizer
 from boca.strategies.base import beta
 from boca.strategies.boca_decision import Decision
+from boca.strategies.boca_information import (
+    candidate_fidelities,
+    fidelity_threshold,
+    information_gain,
+    information_gap,
+    relative_deviation,
+)
+from boca.strategies.boca_limits import FEASIBILITY, WHERE_FEASIBLE, anchors, cheapest_informative, weighed
 from boca.strategies.boca_turns import AIMS, TURNS
 
 # Members of Z_t that are tried at a time: mostly one of the cheapest is chosen.
@@ -121,12 +130,15 @@ class Boca:
     """Reserve the cost of one target query for the maximum of the posterior mean, so that every run ends with one."""
     theorem: Theorem | None = None
     """Use the beta_t of the theorem, which explores far more, instead of the one in the paper's experiments."""
+    success: bool = field(default=False, metadata={"off": False})
+    """Model where trials fail, and weigh improvement by the probability of success.  A failure then says nothing of f;
+    without, it has a bad value, which keeps the search away from a border where the optimum often lies."""
     hyperparameters: Mapping[str, Any] | None = None
     """A known GP: nothing is fitted, standardized or shrunk, and only the first aim is used."""
 
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
-        flags(self, "adapt_c", "information_per_cost", "reserve_last")
+        flags(self, "adapt_c", "information_per_cost", "reserve_last", "success")
         flags(self, "relative_deviation", "verify_cheap", "start_middle")
         object.__setattr__(self, "aims", _members(self.aims, [*AIMS], "aims"))
         turns = _members(self.target_turns, [_AIM, *TURNS], "target_turns")
@@ -170,16 +182,31 @@ class Boca:
             verify_cheap=False,
             reserve_last=False,
             theorem=theorem,
+            success=False,
             hyperparameters=hyperparameters,
         )
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the settings do not fit."""
         check_maximizer(self.maximizer, problem.space)
+        if problem.subject_to and self.hyperparameters is not None:
+            raise InvalidInput(
+                f"hyperparameters is a GP of the objective alone, and subject_to limits {list(problem.subject_to)}. "
+                "Leave hyperparameters out."
+            )
         self.surrogate.check(problem, self.hyperparameters)
+
+    @property
+    def takes_outcomes(self) -> bool:
+        """Whether outcomes may have limits: the paper has none."""
+        paper = Boca.paper(maximizer=self.maximizer, theorem=self.theorem, hyperparameters=self.hyperparameters)
+        return self != paper
 
     def posterior(self, problem: Problem, history: History) -> Posterior:
         return self._model(problem, history, np.random.default_rng(0))
+
+    def feasibility(self, problem: Problem, history: History) -> Feasibility:
+        return self._feasibility(problem, history, np.random.default_rng(0))
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         price = costs(problem, history)
@@ -196,12 +223,13 @@ class Boca:
         if starting is not None:
             if not self._is_last(problem, history, budget, price, starting.z, reserve=price.target):
                 return starting
-            if not history.complete:  # the budget allows one target query, and there are no results
+            if not history.valued:  # the budget allows one target query, and there are no results
                 return start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
 
         model = self._model(problem, history, rng)
         shrink = 1.0 if self.hyperparameters is not None else self.max_shrink ** float(rng.random())
-        iteration = Iteration(self, problem, history, price, model.shrunk(shrink))
+        feasibility = self._feasibility(problem, history, rng)
+        iteration = Iteration(self, problem, history, price, model.shrunk(shrink), feasibility)
         asked = best_candidate(problem, history, iteration.rank(rng), iteration.fidelity)
         if self._is_last(problem, history, budget, price, asked.z):
             return self._final(problem, history, price, rng).suggestion()
@@ -212,11 +240,24 @@ class Boca:
             return iteration.overdue(asked, model, rng).suggestion()
         turn = iteration.turn(iteration.own_turns) if problem.is_target(asked.z) else _AIM
         if turn == _AIM:
-            return iteration.decision(asked, iteration.aim).suggestion()
+            by = FEASIBILITY if iteration.seeks_feasibility else iteration.aim
+            return iteration.decision(asked, by).suggestion()
         return iteration.instead(asked, model, turn, rng).suggestion()
 
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
-        return self.surrogate.model(problem, history, rng, hyperparameters=self.hyperparameters, force_refit=refit)
+        return self.surrogate.model(
+            problem,
+            history,
+            rng,
+            hyperparameters=self.hyperparameters,
+            force_refit=refit,
+            failures=not self.success,
+        )
+
+    def _feasibility(
+        self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False
+    ) -> Feasibility:
+        return Feasibility.after(problem, history, self.surrogate, rng, success=self.success, force_refit=refit)
 
     def _is_last(
         self,
@@ -262,17 +303,30 @@ class Boca:
         if not budget.left >= two > budget.left - price.pessimistic(z):
             return None
         ruled_out = {point_key(t.x) for t in history if problem.is_target(t.z)} | barred(history)
-        found = best_of((t for t in history.complete if point_key(t.x) not in ruled_out), problem.direction)
+        untried = (
+            t for t in history.complete if point_key(t.x) not in ruled_out and problem.space.violated(t.x) is None
+        )
+        found = best_of((t for t in untried if not problem.exceeded(t.outcomes)), problem.direction)
         best, turn = history.best(problem), sign(problem.direction)
         if found is None or (best is not None and turn * (found.value or 0.0) <= turn * (best.value or 0.0)):
             return None
         return np.asarray(problem.space.to_unit([found.x])[0])
 
     def _final(self, problem: Problem, history: History, price: Costs, rng: np.random.Generator) -> Decision:
-        """Return the last query: where the posterior mean is highest, after one more refit."""
+        """Return the last query: where the posterior mean is highest, after one more refit.
+
+        Where limits matter, it is where the largest feasible improvement is expected: an infeasible result improves
+        nothing.
+        """
         model = self._model(problem, history, rng, refit=True)
-        iteration = Iteration(self, problem, history, price, model)
-        return iteration.decision(iteration.at_target(BoundAcquisition(model, acquisition.Mean()), rng), "mean")
+        feasibility = self._feasibility(problem, history, rng, refit=True)
+        iteration = Iteration(self, problem, history, price, model, feasibility)
+        if not feasibility:
+            found = iteration.at_target(BoundAcquisition(model, acquisition.Mean()), rng)
+            return iteration.decision(found, "mean")
+        objective = iteration.weighed("log_ei", model, rng)
+        by = FEASIBILITY if objective.improvement is None else "log_ei"
+        return iteration.decision(iteration.at_target(objective, rng), by, is_last=True)
 
 
 def _members(given: object, allowed: Sequence[str], what: str) -> tuple[Any, ...]:
@@ -294,8 +348,18 @@ def _shortest_cycle(turns: tuple[Any, ...]) -> tuple[Any, ...]:
 class Iteration:
     """One iteration of Algorithm 1, with the numbers that the choices of x_t and z_t share."""
 
-    def __init__(self, strategy: Boca, problem: Problem, history: History, price: Costs, model: Model) -> None:
+    def __init__(
+        self,
+        strategy: Boca,
+        problem: Problem,
+        history: History,
+        price: Costs,
+        model: Model,
+        feasibility: Feasibility | None = None,
+    ) -> None:
         self.strategy = strategy
+        self.feasibility = Feasibility(problem, ()) if feasibility is None else feasibility
+        self.seeks_feasibility = False  # until an acquisition finds nothing to improve upon
         self.problem = problem
         self.history = history
         self.price = price
@@ -356,21 +420,31 @@ class Iteration:
         """Whether the model uses results away from the target, and has some at the target to compare with."""
         if self.strategy.hyperparameters is not None:
             return False
-        is_known_there = any(self.problem.is_target(trial.z) for trial in self.history.complete)
+        is_known_there = any(self.problem.is_target(trial.z) for trial in self.history.valued)
         return is_known_there and not bool(np.all(self.model.data.is_target))
 
     # x --------------------------------------------------------------------------------------------------------------
 
     def rank(self, rng: np.random.Generator) -> FloatArray:  # (k, d)
         """Return points in falling order of the aim's acquisition."""
+        if self.feasibility:
+            return self._ranked(self.weighed(self.aim, self.model, rng), rng)
         formula = AIMS[self.aim].formula(self.model, self.beta, rng)
         return self._ranked(BoundAcquisition(self.model, formula), rng)
 
-    def _ranked(self, objective: BoundAcquisition, rng: np.random.Generator) -> FloatArray:  # (k, d)
+    def weighed(self, by: str, model: Model, rng: np.random.Generator) -> Weighed:
+        """Return the acquisition of an aim or a turn, weighed by the probability of feasibility."""
+        found = weighed(by, model, self.history, self.feasibility, self._beta(model), rng)
+        self.seeks_feasibility = found.improvement is None
+        return found
+
+    def _ranked(self, objective: BoundAcquisition | Weighed, rng: np.random.Generator) -> FloatArray:  # (k, d)
         maximize = MAXIMIZERS[self.strategy.maximizer]
+        if isinstance(objective, Weighed):
+            return maximize(objective, self.problem.space, rng, anchors(self.model, self.feasibility))
         return maximize(objective, self.problem.space, rng, objective.model.anchors())
 
-    def at_target(self, objective: BoundAcquisition, rng: np.random.Generator) -> Candidate:
+    def at_target(self, objective: BoundAcquisition | Weighed, rng: np.random.Generator) -> Candidate:
         """Return the free point at the target with the highest acquisition."""
         ranked = self._ranked(objective, rng)
         return best_candidate(self.problem, self.history, ranked, lambda _: dict(self.problem.target))
@@ -379,10 +453,28 @@ class Iteration:
 
     def fidelity(self, u: FloatArray) -> Point:  # (d,)
         """Return the cheapest member of Z_t(x); the target if there is none, or if the others are switched off."""
-        if self.model.guard is not None:
+        if self.feasibility:
+            index = self._cheapest_informative(u)
+        elif self.model.guard is not None:
             return dict(self.problem.target)
-        index = self._cheapest_candidate(u)
+        else:
+            index = self._cheapest_candidate(u)
         return dict(self.problem.target if index is None else self.problem.grid[0][index])
+
+    def _cheapest_informative(self, u: FloatArray) -> int | None:
+        """Return the cheapest fidelity that is still informative, about f or about an outcome whose limit is open."""
+        return cheapest_informative(
+            u,
+            self.model,
+            self.feasibility,
+            cost=self.price.grid,
+            target_cost=self.price.target,
+            beta=self.beta,
+            c=self.c,
+            per_cost=self.strategy.information_per_cost,
+            floor=self.strategy.information_floor,
+            relative=self.strategy.relative_deviation,
+        )
 
     def _cheapest_candidate(self, u: FloatArray) -> int | None:
         cost, xi = self.price.grid, self.xi
@@ -416,7 +508,7 @@ class Iteration:
 
     # The decision ------------------------------------------------------------------------------------------------
 
-    def decision(self, chosen: Candidate, by: str) -> Decision:
+    def decision(self, chosen: Candidate, by: str, *, is_last: bool = False) -> Decision:
         """Return the record of a decision; `by` is how x was chosen."""
         xi, gamma = self._gap_and_threshold(chosen.z)
         return Decision(
@@ -426,7 +518,7 @@ class Iteration:
             u=chosen.u,
             z=chosen.z,
             acquisition=by,
-            where=AIMS[self.aim].where,
+            where=WHERE_FEASIBLE if self.seeks_feasibility else AIMS[self.aim].where,
             instead=TURNS[by].does if by in TURNS else None,
             beta=self.beta,
             xi=xi,
@@ -435,12 +527,21 @@ class Iteration:
             cost_share=self.price.of(chosen.z) / self.price.target,
             guard=self.model.guard,
             stands_in=chosen.stands_in,
+            is_last=is_last,
+            feasibility=self.feasibility,
         )
 
     def instead(self, asked: Candidate, model: Model, by: str, rng: np.random.Generator) -> Decision:
         """Make the target query where the acquisition of this turn is highest, instead of at the chosen x."""
         turn = TURNS[by]
-        objective = turn.objective(model if turn.is_unshrunk else self.model, self.beta, rng)
+        chooses = model if turn.is_unshrunk else self.model
+        objective: BoundAcquisition | Weighed
+        if self.feasibility:
+            by = "log_ei" if by == _CLOCK else by  # the highest mean may lie where it is not feasible
+            objective = self.weighed(by, chooses, rng)
+            by = FEASIBILITY if self.seeks_feasibility else by
+        else:
+            objective = turn.objective(chooses, self.beta, rng)
         found = self.at_target(objective, rng)
         decision = replace(
             self.decision(found, by),
@@ -473,32 +574,6 @@ class Iteration:
         return float(self.xi[index]), float(self.gamma[index])
 
 
-def information_gap(k: FloatArray, own: FloatArray, star: float) -> FloatArray:  # (m,), (m,) -> (m,)
-    """Return xi(z) from k(z, z*), k(z, z) and k(z*, z*): for a radial kernel sqrt(1 - phi(z - z*)^2).  [K17, eq. 4]"""
-    return np.sqrt(np.maximum(1.0 - k * k / (own * star), 0.0))
-
-
-def relative_deviation(own: FloatArray, star: float) -> FloatArray:  # (m,) -> (m,)
-    """Return the prior deviation at z as a share of the target's, from k(z, z) and k(z*, z*)."""
-    return np.sqrt(own / star)
-
-
-def fidelity_threshold(kappa0: float, xi: FloatArray, cost_ratio: FloatArray, *, q: float) -> FloatArray:  # (m,)
-    """Return gamma(z) = sqrt(kappa0) xi(z) (cost(z) / cost(z*))^q.  [K17, eq. 7]"""
-    return math.sqrt(kappa0) * xi * cost_ratio**q
-
-
-def candidate_fidelities(
-    cost: FloatArray, target_cost: float, tau: FloatArray, threshold: FloatArray, xi: FloatArray, least_gap: float
-) -> BoolArray:  # all (m,) -> (m,)
-    """Return which fidelities are in Z_t: cheaper than the target, uncertain enough, and not next to it.  [K17, eq. 7]
-
-    `threshold` is c gamma(z).  `least_gap` is the largest xi over the fidelity space divided by sqrt(beta): without it,
-    queries could come ever closer to the target without reaching it.
-    """
-    return np.asarray((cost < target_cost) & (tau > threshold) & (xi > least_gap))
-
-
 def theorem_beta(t: int, d: int, constants: Theorem) -> float:
     """Return the beta_t of the theorem.  [K17, theorem 8]"""
     delta, a, b, r = constants.delta, constants.a, constants.b, constants.r
@@ -521,11 +596,3 @@ def adapted_c(first: float, at_target: Sequence[bool]) -> float:
             c *= 2.0
         c = min(max(c, _C_RANGE[0]), _C_RANGE[1])
     return c
-
-
-def information_gain(
-    covariance: FloatArray, sigma2: float, tau2: FloatArray, eta2: FloatArray | float
-) -> FloatArray:  # (m,), (m,) and (m,) or a number -> (m,)
-    """Return the information in nats that a noisy query at (z, x) has about f(x)."""
-    explained = np.minimum(covariance**2 / (sigma2 * (tau2 + eta2)), 1.0 - 1e-15)
-    return -0.5 * np.log1p(-explained)

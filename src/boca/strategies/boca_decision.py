@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from boca.domain.outcomes import SUCCESS
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, Suggestion
+from boca.model.feasibility import Feasibility
 from boca.model.posterior import Model
 from boca.search.candidates import STAND_IN
 from boca.strategies.base import explain
+from boca.strategies.boca_limits import FEASIBILITY
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,10 @@ class Decision:
     """Why the target, if not because of the cheaper fidelities."""
     stands_in: bool = False
     """Whether z replaces the chosen fidelity, which is running."""
+    is_last: bool = False
+    """Whether it is the query that the last of the budget was kept for; one by the mean always is."""
+    feasibility: Feasibility | None = None
+    """What is known of the outcomes that have limits, and of success."""
 
     @property
     def is_at_target(self) -> bool:
@@ -54,13 +62,12 @@ class Decision:
 
     def why(self) -> dict[str, Any]:
         """Return the decision as numbers in the user's units and as a sentence."""
-        is_last = self.acquisition == "mean"
         why = explain(
             self.model,
             self.history,
             self.u,
-            phase="final" if is_last and self.is_at_target else "model",
-            reason=self.sentence(),
+            phase="final" if (self.is_last or self.acquisition == "mean") and self.is_at_target else "model",
+            reason=" ".join(part for part in (self.sentence(), self._feasible_sentence()) if part),
             beta=self.beta,
             acquisition=self.acquisition,
             xi=self.xi,
@@ -73,7 +80,21 @@ class Decision:
         if self.asked_at is not None:
             u, shrink = self.asked_at
             why["fidelity_by"] = {"x": self.problem.space.from_unit(u), "shrink": shrink}
-        return why
+        return why | self._feasible
+
+    @cached_property
+    def _feasible(self) -> dict[str, Any]:
+        """What `why` says of the outcomes."""
+        return {} if self.feasibility is None else self.feasibility.why(self.u)
+
+    def _feasible_sentence(self) -> str:
+        """Return how likely x is feasible at the target, outcome by outcome."""
+        if not self._feasible:
+            return ""
+        outcomes = self._feasible["outcomes"]
+        each = [f"{'to succeed' if n == SUCCESS else n} {said['probability']:.2g}" for n, said in outcomes.items()]
+        p = self._feasible["feasible"]
+        return f"The probability that it is feasible at the target is {p:.2g} ({', '.join(each)})."
 
     def sentence(self) -> str:
         """Return why this point and this fidelity were chosen."""
@@ -81,12 +102,18 @@ class Decision:
             return STAND_IN
         if self.acquisition == "mean":
             return "The last affordable target evaluation, kept for the point that the model expects to be best."
+        if self.is_last:
+            return f"The last affordable target evaluation, kept for the point {self._where_last}."
         if self.instead is None:
             return self._aim_sentence()
         if not self.problem.fidelity:
             return f"This evaluation {self.instead}."
         because = self.because or (self._no_cheaper_one if self.guard is None else self._switched_off)
         return f"{because}; this evaluation {self.instead}."
+
+    @property
+    def _where_last(self) -> str:
+        return self.where if self.acquisition == FEASIBILITY else "where the largest feasible improvement is expected"
 
     def _aim_sentence(self) -> str:
         where = self.where

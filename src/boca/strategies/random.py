@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from boca.search.initial_design import random_point
 @dataclass(frozen=True)
 class RandomSearch:
     """Query the target at independent uniform points."""
+
+    takes_outcomes: ClassVar[bool] = True  # a random point heeds nothing; what is best is decided by the limits
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
         x, z = random_point(problem, history, rng, costs(problem, history), dict(problem.target))

@@ -16,15 +16,16 @@ from boca.accounting.ledger import Ledger
 from boca.domain.budget import Budget, Limit, limit_of
 from boca.domain.errors import InvalidInput, InvalidTrial
 from boca.domain.other_tools import names_ours
+from boca.domain.outcomes import checked_notes
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
-from boca.domain.space import Point, finite_number, non_negative_number, positive_number
+from boca.domain.space import Point, non_negative_number, positive_number
 from boca.domain.trial import History, Trial, is_exhausted, occupied, point_key, unavailable
 from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
-from boca.study.recommendation import Recommendation, recommend
+from boca.study.recommendation import Recommendation, best, recommend
 from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
@@ -32,6 +33,12 @@ from boca.study.trial_io import ImportedResult, results
 
 Check: TypeAlias = Callable[[Trial], object]
 """Called with a trial that is about to be handed out; if it raises, the trial is not."""
+
+Told: TypeAlias = float | Mapping[str, Any]
+"""A value, or the outcomes of an evaluation by name, of which the rest is notes."""
+
+Noise: TypeAlias = float | Mapping[str, float]
+"""The variance of a value, or variances by outcome."""
 
 _TRIES_BEFORE_A_LATE_CLAIM = 3  # choices that other claims overtook; the next one is claimed if it still stands
 
@@ -118,8 +125,11 @@ class Optimizer:
 
     @property
     def best(self) -> Trial | None:
-        """The best complete trial at the target; None before there is one."""
-        found = self._history.best(self.problem)
+        """The best complete trial at the target, within all limits; None before there is one.
+
+        If variances were told, it is the one with the highest posterior mean; its value is as told.
+        """
+        found = best(self.problem, self._history, self.strategy)
         return None if found is None else found.copied()
 
     @property
@@ -196,34 +206,37 @@ class Optimizer:
     def tell(
         self,
         trial: Trial | int,
-        value: float,
+        value: Told,
         *,
         cost: float | None = None,
-        noise: float | None = None,
+        noise: Noise | None = None,
         seconds: float | None = None,
         output: str | None = None,
+        notes: Mapping[str, Any] | None = None,
     ) -> Trial:
         """Store the result of a running trial.
 
         Args:
             trial: the trial, or its number.
-            value: what the objective returned.
+            value: what the objective returned: a number, or numbers by name if outcomes have limits.
             cost: what it cost, in place of what was expected; in seconds if no cost is declared.
-            noise: the variance of this value, if it is known.
+            noise: the variance of this value, if it is known; or variances by name.
             seconds: how long the evaluation took; by default the time since the trial was handed out.  Give it if more
                 than one trial runs.
             output: what the evaluation printed, to be kept with the trial.
+            notes: further values by name, which are stored and shown, and not optimized.
         """
         running = self._running(trial)
         try:
-            result = finite_number(value, "value")
+            result = self.problem.returned(value, running.planned)
         except InvalidInput as error:
             raise InvalidInput(
                 f"{error} Nothing was changed. If there is no value, type opt.fail(trial, reason)."
             ) from None
         finished = self._finished(running, cost, seconds)
-        variance = None if noise is None else non_negative_number(noise, "noise")
-        return self._finish(replace(finished.completed(result, noise=variance), output=output))
+        complete = finished.observed(result.values, noise=self.problem.variances(noise))
+        kept = {**result.notes, **checked_notes(notes)}
+        return self._finish(replace(complete, output=output, notes=kept))
 
     def fail(
         self,
@@ -250,23 +263,25 @@ class Optimizer:
         self,
         x: Mapping[str, Any],
         z: Mapping[str, Any] | None,
-        value: float,
+        value: Told,
         cost: float | None = None,
         *,
-        noise: float | None = None,
+        noise: Noise | None = None,
+        notes: Mapping[str, Any] | None = None,
     ) -> Trial:
         """Import a result that you already have; it is not charged to the budget.
 
         Args:
             x: the point.
             z: the fidelity; None is the target.
-            value: the observed value.
+            value: the observed value, or numbers by name.
             cost: what it cost, in units of the declared cost, or in seconds if the cost is learned.
-            noise: the variance of this value, if it is known.
+            noise: the variance of this value, if it is known; or variances by name.
+            notes: further values by name, which are stored and shown, and not optimized.
         """
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
-        given = ImportedResult(point, fidelity, value, cost, noise)
+        given = ImportedResult(point, fidelity, value, cost, noise, notes=checked_notes(notes))
         return self.storage.add(self._imported(given, cost_models.costs(self.problem, self._history))).copied()
 
     def add_all(self, source: object) -> list[Trial]:
@@ -285,8 +300,8 @@ class Optimizer:
     def _imported(self, given: ImportedResult, costs: cost_models.Costs) -> Trial:
         """Return an imported result as a trial that is to be stored."""
         fidelity = self.problem.fidelity.validate(given.z, "z")
+        result = self.problem.returned(given.told(self.problem), None)
         paid = None if given.cost is None else positive_number(given.cost, "cost")
-        variance = None if given.noise is None else non_negative_number(given.noise, "noise")
         draft = Trial(
             number=0,
             x=self.problem.space.validate(given.x, "x"),
@@ -294,8 +309,9 @@ class Optimizer:
             cost=costs.of(fidelity) if paid is None else paid,
             reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
             seconds=None if self.problem.has_declared_cost else paid,
+            notes={**result.notes, **checked_notes(given.notes)},
         )
-        return draft.completed(finite_number(given.value, "value"), noise=variance)
+        return draft.observed(result.values, noise=self.problem.variances(given.noise))
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
         """Queue a point, to be handed out before the strategy's own; `z=None` is the target."""

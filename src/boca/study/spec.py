@@ -13,11 +13,13 @@ import numpy as np
 
 from boca.domain.budget import Limit
 from boca.domain.candidates import Candidates
+from boca.domain.outcomes import AtLeast, AtMost
 from boca.domain.problem import Direction, Problem
 from boca.domain.space import Space, parameter_from_json
 from boca.strategies.registry import CLASSES, NAMES
 
 _COSTS_COMPARED_AT = 16  # fidelities at which a cost function shows what it is
+_KINDS: dict[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
 
 CHANGEABLE = frozenset({"budget", "fields"})
 """The parts that may differ with `allow_change`: results remain valid with a larger budget and in a newer version."""
@@ -40,6 +42,10 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
         description["deterministic"] = True
     if problem.first:
         description["first"] = problem.first
+    if problem.subject_to:
+        description["subject_to"] = _limits(problem)
+    if problem.objective is not None:
+        description["objective"] = problem.objective
     description |= _restrictions(problem.space)
     return dict(json.loads(json.dumps(description, allow_nan=False)))
 
@@ -73,7 +79,12 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
     rows = spec.get("candidates", {})
     space = space.described(words, labels=rows.get("labels", ()), optional=rows.get("lacking", ()))
     direction: Direction = spec["direction"]
-    more = {"deterministic": spec.get("deterministic", False), "first": spec.get("first", ())}
+    more = {
+        "deterministic": spec.get("deterministic", False),
+        "first": spec.get("first", ()),
+        "subject_to": {name: _KINDS[kind](bound, at) for name, (kind, bound, at) in spec.get("subject_to", {}).items()},
+        "objective": spec.get("objective"),
+    }
     bare = Problem(space, fidelity, target=spec["target"], direction=direction, **more)
     target_cost = spec["target_cost"]
     if target_cost is None:
@@ -83,6 +94,13 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
         return float(target_cost * bare.assumed_cost(z))
 
     return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction, **more)
+
+
+def _limits(problem: Problem) -> dict[str, list[Any]]:
+    """Return the limits on outcomes as kind, bound and where they hold; their order is not stored."""
+    kinds = {kind: name for name, kind in _KINDS.items()}
+    limits = sorted(problem.subject_to.items())
+    return {name: [kinds[type(limit)], limit.bound, limit.at] for name, limit in limits}
 
 
 def limit_of(spec: Mapping[str, Any]) -> Limit | None:
@@ -120,7 +138,7 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
 
 def _changed(part: str, was: Any, now: Any) -> str:
     """Return in words how a part differs; a part that only one study has is absent in the other."""
-    may_lack = part in ("where", "candidates", "deterministic", "first")
+    may_lack = part in ("where", "candidates", "deterministic", "first", "subject_to", "objective")
     before = "absent" if was is None and may_lack else _short(was, now)
     after = "absent" if now is None and may_lack else _short(now, was)
     return f"{part} was {before} and is {after}"

@@ -1,9 +1,9 @@
 """Trials as files and tables: what other programs read, and what seeds a new study with old results.
 
-CSV has one row per trial with columns `x.NAME` and `z.NAME`; JSON lines have one object per trial, its reasons
-included; a pandas table has the columns of the CSV.  What was written can be read again, and so can a table made by
-hand: it needs the parameters and `value`, and may have `cost` and `noise`.  There a parameter may go by its name alone,
-unless another column has that name: then it is `x.noise` or `z.seconds`.
+CSV has one row per trial with columns `x.NAME` and `z.NAME`, and `outcome.NAME` and `note.NAME` if there are any; JSON
+lines have one object per trial, its reasons included; a pandas table has the columns of the CSV.  What was written can
+be read again, and so can a table made by hand: it needs the parameters and `value`, and may have `cost` and `noise`.
+There a parameter may go by its name alone, unless another column has that name: then it is `x.noise` or `z.seconds`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from boca.accounting.cost import CLOCK_RESOLUTION
 from boca.domain.errors import InvalidInput, one_of
+from boca.domain.observation import OBJECTIVE
 from boca.domain.problem import Problem
 from boca.domain.space import Parameter, Point, Space
 from boca.domain.trial import History, State, Trial
@@ -26,6 +27,7 @@ from boca.domain.trial import History, State, Trial
 Format: TypeAlias = Literal["csv", "jsonl"]
 
 _LONGEST_CELL = 2**27  # characters
+_PARTS = {"x": "x", "z": "z", "outcome": "outcomes", "noise": "noises", "note": "notes"}  # column -> key in JSON
 _COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason", "failure")
 
 
@@ -35,9 +37,17 @@ class ImportedResult:
 
     x: Point
     z: Point
-    value: float
+    value: float | Mapping[str, Any] | None
     cost: float | None = None
-    noise: float | None = None
+    noise: float | Mapping[str, float] | None = None
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def told(self, problem: Problem) -> float | Mapping[str, Any]:
+        """Return what `Optimizer.add` takes."""
+        if not self.outcomes and self.value is not None:
+            return self.value
+        return {problem.objective or OBJECTIVE: self.value, **self.outcomes}
 
 
 def text(history: History, format: Format) -> str:
@@ -58,7 +68,8 @@ def _object(trial: Trial) -> dict[str, Any]:
     """Return all of a trial, its reasons included; `reason` and `failure` mean the same as in a table."""
     names = ("number", "state", "x", "z", "value", "cost", "noise", "seconds", "overhead", "why")
     said = {"reason": trial.why.get("reason"), "failure": trial.reason}
-    return {name: getattr(trial, name) for name in names} | said
+    more = {"outcomes": trial.outcomes, "noises": trial.noises, "notes": dict(trial.notes)}
+    return {name: getattr(trial, name) for name in names} | said | {name: kept for name, kept in more.items() if kept}
 
 
 def _cell(value: object) -> object:
@@ -83,15 +94,53 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
         _refuse_foreign(problem, record, where, is_text=is_text)
         if not isinstance(source, History):  # its rows have no such columns
             _refuse_unclear(problem, record, where)
+        outcomes = _outcomes(problem, record, where)
         found.append(
             ImportedResult(
                 _point(problem.space, "x", record, where, {}, is_text=is_text),
                 _point(problem.fidelity, "z", record, where, problem.target, is_text=is_text),
-                _number(record.get("value"), "value", where),
+                _value_of(problem, record, where, may_be_missing=bool(outcomes)),
                 _cost(problem, record, where),
-                _not_negative(record.get("noise"), "noise", where),
+                _noise(problem, record, where),
+                outcomes,
+                _notes(problem, record),
             )
         )
+    return found
+
+
+def _value_of(problem: Problem, record: Mapping[str, Any], where: str, *, may_be_missing: bool) -> float | None:
+    """Return the value of the objective, which may go by its name; None if only other outcomes were told."""
+    name = "value" if "value" in record or problem.objective is None else problem.objective
+    return None if may_be_missing and _is_empty(record.get(name)) else _number(record.get(name), name, where)
+
+
+def _outcomes(problem: Problem, record: Mapping[str, Any], where: str) -> dict[str, float]:
+    """Return what was told of the outcomes that have limits, from columns `outcome.NAME` or of their name alone."""
+    found = {}
+    for name in problem.subject_to:
+        is_taken = name in _COLUMNS or name in problem.space or name in problem.fidelity
+        column = f"outcome.{name}" if f"outcome.{name}" in record or is_taken else name
+        number = _optional(record.get(column), column, where)
+        if number is not None:
+            found[name] = number
+    return found
+
+
+def _noise(problem: Problem, record: Mapping[str, Any], where: str) -> dict[str, float] | None:
+    columns = {problem.objective or OBJECTIVE: "noise", **{name: f"noise.{name}" for name in problem.subject_to}}
+    told = {name: _not_negative(record.get(column), column, where) for name, column in columns.items()}
+    return {name: number for name, number in told.items() if number is not None} or None
+
+
+def _notes(problem: Problem, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the notes, and the outcomes that have no limit in this problem: nothing that was stored is lost."""
+    found = {}
+    for column, value in record.items():
+        part, dot, name = str(column).partition(".")
+        is_note = part == "note" or (part == "outcome" and name not in problem.subject_to)
+        if dot and is_note and not _is_empty(value):
+            found[name] = value
     return found
 
 
@@ -158,7 +207,7 @@ def _readable(reader: csv.DictReader[str], name: str) -> Iterator[dict[str, Any]
 def _flat(line: str, where: str) -> dict[str, Any]:
     try:
         record: dict[str, Any] = {**json.loads(line)}
-        points = {f"{part}.{name}": value for part in ("x", "z") for name, value in record.pop(part, {}).items()}
+        points = {f"{p}.{name}": value for p, key in _PARTS.items() for name, value in record.pop(key, {}).items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"{where} is not a JSON object with x, z and value: {error}.") from error
     return record | points
@@ -280,4 +329,4 @@ def _number(given: Any, name: str, where: str) -> float:
 
 
 def _is_empty(given: Any) -> bool:
-    return given is None or given == "" or given != given  # pandas has NaN for an empty cell
+    return given is None or (isinstance(given, str | float) and (given == "" or given != given))  # NaN in pandas

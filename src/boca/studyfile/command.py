@@ -7,7 +7,8 @@ within its argument.  The program also finds the point in its environment:
 
     BOCA_X_<name>, BOCA_Z_<name>   one value each, written as in the arguments
     BOCA_POINT                     all of them, as JSON: {"x": {...}, "z": {...}}
-    BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number
+    BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number; with
+                                   limits, all outcomes by name: {"loss": 0.1, "latency": 14}; the rest is notes
 
 A parameter that is inactive is absent from the environment and from the JSON, and empty in the arguments.  A string is
 written as it is, any other value as JSON: a float with all its digits, a flag as true or false.
@@ -72,6 +73,8 @@ class Command:
     line: str
     folder: str
     names: tuple[str, ...]
+    returns_outcomes: bool = False
+    """Whether $BOCA_RESULT holds outcomes by name, of which the problem knows what they mean; else one value counts."""
 
     def __post_init__(self) -> None:
         """Refuse a line with which every trial would fail."""
@@ -87,8 +90,8 @@ class Command:
                 raise InvalidInput(f"command must not have the character NUL; got {self.line!r}.")
             _PIECE.sub(self._check, argument)
 
-    def __call__(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> float:
-        """Run the command at this point, pass on its output, and return its value."""
+    def __call__(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> float | dict[str, Any]:
+        """Run the command at this point, pass on its output, and return its value, or what it wrote by name."""
         point = {"x": _plain(x), "z": _plain(z or {})}
         values = {name: _text(value) for part in point.values() for name, value in part.items()}
         arguments = [_PIECE.sub(lambda piece: _filled(piece, values), argument) for argument in self._template()]
@@ -102,7 +105,7 @@ class Command:
                 "BOCA_RESULT": str(result),
             }
             printed = _run(arguments, self.folder, environment, scratch)
-            return _written(result) if os.path.lexists(result) else _last_number(printed)
+            return _written(result, self.returns_outcomes) if os.path.lexists(result) else _last_number(printed)
 
     def _template(self) -> list[str]:
         try:
@@ -298,8 +301,8 @@ def _signal(number: int) -> str:
 # Its value ------------------------------------------------------------------------------------------------------------
 
 
-def _written(result: Path) -> float:
-    """Return the value in the file that the command wrote; other keys in it are ignored."""
+def _written(result: Path, returns_outcomes: bool) -> float | dict[str, Any]:
+    """Return the value in the file that the command wrote, or outcomes and notes by name; other keys are ignored."""
     try:
         descriptor = os.open(result, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would be waited for
         with open(descriptor, "rb") as file:
@@ -310,11 +313,15 @@ def _written(result: Path) -> float:
         raise CommandFailed("The command made $BOCA_RESULT something that is no file. It must be a file.") from error
     try:
         content = json.loads(text)
+        if isinstance(content, dict) and returns_outcomes:
+            if not any(isinstance(value, int | float) for value in content.values()):
+                raise ValueError("there is no number in it")
+            return content  # what its keys mean is decided by the problem
         return finite_number(content["value"] if isinstance(content, dict) else content, "value")
     except (ValueError, KeyError, RecursionError) as error:
         raise CommandFailed(
             f"The command wrote {text[:_VALUE_LENGTH]!r} to $BOCA_RESULT. It must write a finite number as JSON, "
-            'alone or as {"value": 0.93}.'
+            'alone or as {"value": 0.93}, or outcomes by name.'
         ) from error
 
 

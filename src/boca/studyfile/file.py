@@ -4,6 +4,8 @@
     objective = "objective:accuracy"      # a function in objective.py beside the file; or command = "..."
     cost = { N = 1, T = 1 }               # N^1 T^1; or "measured", or "objective:cost"
     budget = { targets = 30 }             # or { seconds = 600 }, or { cost = 1e6 }
+    subject_to = { size = { at_most = 3 } }   # limits on further outcomes, which the objective then returns by name
+    value = "loss"                        # the outcome that is optimized, if more than one has no limit
 
     [space]
     C = { type = "float", low = 1e-2, high = 1e3, log = true }
@@ -29,6 +31,7 @@ from typing import Any, Literal, cast
 from boca.domain import shorthand
 from boca.domain.budget import Limit
 from boca.domain.errors import InvalidInput, one_of
+from boca.domain.outcomes import AtLeast, AtMost, OutcomeLimit
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import (
     Parameter,
@@ -48,6 +51,7 @@ from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
 from boca.studyfile.settings import Table, configured, only
 
+_LIMITS: Mapping[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
 _UNITS = ("targets", "seconds", "cost")
 _LARGEST_SEED = 2**63 - 1  # the largest integer of a database
 
@@ -68,7 +72,7 @@ class StudyFile:
     """How many evaluations may run at once; 1 by default."""
     storage: str
     """A URL; by default the file NAME.db beside the study file."""
-    objective: Callable[..., float]
+    objective: Callable[..., Any]
     """A function of x and z, or of x alone without fidelities."""
     timeout: float | None
     """Seconds after which an evaluation has failed; None for no limit."""
@@ -97,6 +101,8 @@ _KEYS = (
     "grace",
     "storage",
     "where",
+    "subject_to",
+    "value",
     "space",
     "fidelity",
 )
@@ -157,6 +163,8 @@ def _study(document: Table, file: Path) -> StudyFile:
     grace = non_negative_number(document.get("grace", 0.0), "grace")
     storage = _storage(document.get("storage"), folder, name)
     cost = _cost(document.get("cost"), fidelity, folder)
+    limits = _limits(document.get("subject_to", {}))
+    value = None if "value" not in document else _string(document["value"], "value")
     problem = Problem(
         space,
         fidelity,
@@ -165,6 +173,8 @@ def _study(document: Table, file: Path) -> StudyFile:
         direction=direction,
         deterministic=document.get("deterministic", False),
         first=document.get("first", ()),
+        subject_to=limits,
+        objective=value,
     )
     strategy = _strategy(document.get("strategy"), problem, folder)
     objective = _objective(document, problem, folder)
@@ -259,6 +269,24 @@ def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
         raise InvalidInput(f"{what}: {error}") from error
 
 
+def _limits(given: object) -> dict[str, OutcomeLimit]:
+    """Return the limits on outcomes."""
+    example = "{ latency = { at_most = 20.0 } }"
+    found: dict[str, OutcomeLimit] = {}
+    for name, value in _table(given, "subject_to", example).items():
+        what = f"subject_to.{name}"
+        table = _table(value, what, "{ at_most = 20.0 }")
+        only(table, [*_LIMITS, "at"], what)
+        kinds = [kind for kind in _LIMITS if kind in table]
+        if len(kinds) != 1:
+            raise InvalidInput(f"{what} must have exactly one of {' and '.join(_LIMITS)}; got {table!r}.")
+        try:
+            found[name] = _LIMITS[kinds[0]](table[kinds[0]], table.get("at", "target"))
+        except InvalidInput as error:
+            raise InvalidInput(f"{what}: {error}") from error
+    return found
+
+
 def _cost(given: object, fidelity: Space, folder: str) -> CostFunction | None:
     """Return the cost function; None measures it, and without fidelities every query costs one unit."""
     if given is None:
@@ -315,7 +343,7 @@ def _budget(given: object) -> Limit:
 # Objective and storage ------------------------------------------------------------------------------------------------
 
 
-def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., float]:
+def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., Any]:
     given = [key for key in ("objective", "command") if key in document]
     if len(given) != 1:
         raise InvalidInput(
@@ -323,7 +351,8 @@ def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., 
         )
     path = _string(document[given[0]], given[0])
     if given == ["command"]:
-        return Command(path, folder, (*problem.space, *problem.fidelity))
+        returns_outcomes = bool(problem.subject_to) or problem.objective is not None
+        return Command(path, folder, (*problem.space, *problem.fidelity), returns_outcomes)
     objective = imported(path, "objective", folder)
     if not callable(objective):
         raise InvalidInput(f"objective = {path!r} must be a function; got {objective!r}.")
@@ -335,7 +364,7 @@ def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., 
         raise InvalidInput(f"objective = {path!r} must be callable as {call}; it is not: {error}.") from error
     except ValueError:  # some functions written in C have no signature
         pass
-    return cast(Callable[..., float], objective)
+    return cast(Callable[..., Any], objective)
 
 
 def _storage(given: object, folder: str, name: str) -> str:

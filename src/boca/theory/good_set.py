@@ -24,7 +24,7 @@ from boca.domain.space import BoolArray, FloatArray
 from boca.domain.trial import History, sign
 from boca.model.posterior import Model
 from boca.strategies.base import posterior
-from boca.strategies.boca import information_gap
+from boca.strategies.boca_information import information_gap
 from boca.theory.bounds import rho_0
 
 

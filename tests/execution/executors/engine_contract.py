@@ -50,6 +50,14 @@ class EngineContract:
             assert type(outcome.value) is float
             assert (outcome.error, outcome.died, outcome.exception) == (None, False, None)
 
+    def test_values_by_name_come_back_as_json(self, make: Make) -> None:
+        engine = make(
+            lambda x: {"loss": np.float64(x["value"]), "curve": np.arange(3.0), "n": 2, "who": None, "bad": math.nan}
+        )
+        outcome = run(engine, {"value": 0.25})
+        assert outcome.value == {"loss": 0.25, "curve": [0.0, 1.0, 2.0], "n": 2, "who": None, "bad": "nan"}
+        assert outcome.error is None
+
     def test_anything_else_is_a_failure_that_shows_what_came_back(self, make: Make) -> None:
         engine = make(lambda x: x["value"])
         for value in BAD:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -30,12 +31,17 @@ def history(url, name):
 def test_a_copy_has_every_study_with_everything(place, tmp_path):
     study = place.study()
     study.finish(complete(claim(study), output="printed"))
+    study.finish(
+        replace(claim(study), notes={"host": "n1"}).observed({"latency": 2.0, "value": 1.0}, noise={"value": 0.5})
+    )
     claim(study)
     study.enqueue({"a": 0.5}, {"n": 1.0})
     place.study("other")
     copy = back_up(place.url, tmp_path / "copy.db")
     assert history(copy, "study") == history(place.url, "study")
-    assert len(history(copy, "study")) == 2
+    assert len(history(copy, "study")) == 3
+    assert history(copy, "study")[1]["notes"] == {"host": "n1"}
+    assert [told["outcome"] for told in history(copy, "study")[1]["observations"]] == ["latency", "value"]
     assert history(copy, "other") == []
     assert sorted(p.name for p in tmp_path.glob("copy*")) == ["copy.db"]
 

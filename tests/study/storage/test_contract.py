@@ -608,8 +608,9 @@ def test_reasons_that_are_no_json_are_refused_and_change_nothing(place):
 
 
 def test_a_lease_lasts_as_long_as_it_says(place):
+    """On another machine only the clock can tell; here a process that lives keeps its trials."""
     study = place.study()
-    claim(study, lease=Lease(seconds=0.5))
+    claim(study, lease=Lease(seconds=0.5, owner=replace(Owner.me(), machine="elsewhere")))
     began = time.monotonic()
     while not (taken := study.take_over(Lease(), max_retries=2)):
         time.sleep(0.02)
@@ -669,3 +670,41 @@ def test_two_who_queue_what_is_not_queued_queue_it_once(place):
     with ThreadPoolExecutor(2) as pool:
         assert sum(pool.map(queue_them, [study, place.study()])) == 5
     assert len(study.read().queue) == 5
+
+
+# Outcomes and notes ---------------------------------------------------------------------------------------------------
+
+
+def test_every_outcome_of_a_trial_is_stored_in_its_order(place):
+    one, other = place.study(), place.study()
+    trial = claim(one)
+    done = replace(trial, notes={"host": "n1", "curve": [1.0, None]}).observed(
+        {"value": 1.5, "latency": 20.0, "size": 3.0}, noise={"latency": 0.5}
+    )
+    finished = other.finish(done)
+    assert [o.outcome for o in finished.observations] == ["latency", "size", "value"]
+    assert (finished.value, finished.outcomes, finished.noises) == (
+        1.5,
+        {"latency": 20.0, "size": 3.0},
+        {"latency": 0.5},
+    )
+    assert finished.notes == {"host": "n1", "curve": [1.0, None]}
+    assert seen(one) == seen(other)
+    assert everything(place.study().read().history[0]) == everything(finished)
+
+
+def test_a_complete_trial_may_lack_the_objective(place):
+    study = place.study()
+    finished = study.finish(claim(study).observed({"latency": 30.0}))
+    assert (finished.state, finished.value) == ("complete", None)
+    added = study.add(draft(0.7).observed({"latency": 3.0, "value": 1.0}))
+    assert added.value == 1.0
+    assert everything(place.study().read().history[0]) == everything(finished)
+
+
+def test_notes_that_are_no_json_are_refused_and_change_nothing(place):
+    study = place.study()
+    trial = claim(study)
+    with pytest.raises(InvalidInput, match="notes"):
+        study.finish(replace(trial, notes={"bad": math.nan}).completed(1.0))
+    assert study.read().history[0].state == "running"

@@ -16,6 +16,7 @@ from boca import Boca
 from boca.domain.errors import StorageFailed
 from boca.study.storage import Owner, migrations, schema1
 from boca.study.storage.reader import Reader
+from boca.study.storage.schema import VERSION
 from boca.study.storage.sql import Database
 
 OLD = Path(__file__).parent / "schema1" / "study.db.xz"
@@ -63,7 +64,7 @@ def test_a_reader_sees_the_same_before_and_after(file):
 
     before = everything()
     opened(file)
-    assert rows(file, "SELECT version FROM boca_meta") == [(2,)]
+    assert rows(file, "SELECT version FROM boca_meta") == [(VERSION,)]
     assert everything() == before
 
 
@@ -123,7 +124,7 @@ def test_a_driver_that_runs_is_named_and_nothing_is_migrated(file):
 def test_a_driver_that_is_gone_is_no_obstacle(file, owner, until):
     hold(file, owner, until)
     opened(file)
-    assert rows(file, "SELECT version FROM boca_meta") == [(2,)]
+    assert rows(file, "SELECT version FROM boca_meta") == [(VERSION,)]
 
 
 def old_turn(k, *, improve, draw, check):

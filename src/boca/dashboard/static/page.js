@@ -300,10 +300,11 @@ function drawAdvice(data) {
     const text = advice.words ?? "Being computed …";
     return at("advice").replaceChildren(make("p", "note", advice.is_current || !advice.words ? text : `${text} (before the last result)`));
   }
-  const { x, mean, std, verified } = advice.point;
+  const { x, mean, std, verified, feasible } = advice.point;
   const [middle, spread] = expected(mean, std);
   const value = make("div", "big", middle, " ", make("small", "", spread));
-  const note = make("p", "note", (verified ? "was run at the target" : "was not run at the target yet") + late);
+  const within = feasible === undefined ? "" : `, within all limits with probability ${feasible.toPrecision(2)}`;
+  const note = make("p", "note", (verified ? "was run at the target" : "was not run at the target yet") + within + late);
   at("advice").replaceChildren(value, note, point(data.parameters, x));
 }
 
@@ -619,7 +620,7 @@ function describe(trial) {
   const parts = [make("h3", "", `Trial ${trial.number} · ${trial.state}`)];
   parts.push(make("p", "note", trial.why.reason ?? ""));
   if (trial.message) parts.push(make("pre", "failed", trial.message));
-  const facts = [["value", trial.value], ["cost", amount(trial.cost)], ["seconds", trial.seconds === null ? null : amount(trial.seconds)], ["noise", trial.noise], ["seconds of overhead", amount(trial.overhead)], ["phase", trial.phase]].filter(([, v]) => v !== null);
+  const facts = [["value", trial.value], ...trial.outcomes, ["cost", amount(trial.cost)], ["seconds", trial.seconds === null ? null : amount(trial.seconds)], ["noise", trial.noise], ["seconds of overhead", amount(trial.overhead)], ["phase", trial.phase], ...trial.notes.map(([name, value]) => [`note ${name}`, value])].filter(([, v]) => v !== null);
   if (trial.attempt) facts.push(["attempt", trial.attempt + 1]);
   parts.push(point(facts.map(([name]) => name), facts.map(([, value]) => value)));
   parts.push(make("h2", "", "x"), point(trial.parameters, trial.x));

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.space import Point, finite_number
@@ -22,8 +22,8 @@ _PICKLING_ERROR_LENGTH = 500  # characters; errors of pickling may quote the who
 class Outcome:
     """The result of one evaluation, or why it has none."""
 
-    value: float | None
-    """A finite number; None if the evaluation failed."""
+    value: float | dict[str, Any] | None
+    """A finite number, or outcomes and notes by name; None if the evaluation failed."""
     error: str | None
     """Why there is no value: the first line says what happened, and the traceback follows if there is one."""
     output: str

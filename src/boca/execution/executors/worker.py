@@ -23,7 +23,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -40,9 +40,9 @@ LACKING = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, err
 
 
 class Report(NamedTuple):
-    """The result of one call: a finite number or the reason why there is none, and how long it took."""
+    """The result of one call: a finite number, values by name, or why there is none; and how long it took."""
 
-    value: float | None
+    value: float | dict[str, Any] | None
     error: str | None
     seconds: float
     exception: BaseException | None = None
@@ -68,7 +68,7 @@ def evaluate(
             traceback.clear_frames(error.__traceback__)  # the report needs the memory that they hold
         return Report(None, described(error), took, error, getattr(error, "machine_lacks", False) is True)
     took = time.perf_counter() - began
-    value = _finite(returned)
+    value = _by_name(returned) if isinstance(returned, Mapping) else _finite(returned)
     if value is None:
         return Report(None, f"The objective must return a finite number; it returned {_shown(returned)}.", took)
     return Report(value, None, took)
@@ -87,6 +87,28 @@ def evaluate_pickled(objective: bytes, arguments: bytes) -> Report:
 def _unpickled(objective: bytes) -> Any:
     """Return the objective, the same object for every call in this process."""
     return pickle.loads(objective)
+
+
+def _by_name(returned: Mapping[Any, Any]) -> dict[str, Any] | None:
+    """Return outcomes and notes as JSON; None if there are none; the problem says what they mean."""
+    return {str(name): _as_json(value) for name, value in returned.items()} or None
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value as JSON: numbers as they are, arrays as lists, and what JSON lacks as text."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping):
+        return _by_name(value) or {}
+    if isinstance(value, list | tuple):
+        return [_as_json(inner) for inner in value]
+    number = _finite(value)
+    if number is not None:
+        return number
+    return str(value) if isinstance(value, float) else _shown(value)
 
 
 def _finite(value: Any) -> float | None:

@@ -139,7 +139,15 @@ _TABLES_2 = (
     """,
 )
 
-MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _to_2}
+
+# From 2 to 3: a trial may have notes ---------------------------------------------------------------------------------
+
+
+def _to_3(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("ALTER TABLE boca_trials ADD COLUMN notes TEXT")
+
+
+MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _to_2, 2: _to_3}
 
 
 def tables_of(version: int) -> Iterable[str]:

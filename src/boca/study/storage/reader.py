@@ -215,7 +215,8 @@ class Reader:
 
         def work(connection: sa.Connection) -> StoredStudy:
             row = self._named(connection, name)
-            found = connection.execute(self._layout.select("why", "output").where(self._layout["study"] == row.id))
+            light = self._layout.select("why", "output", "notes")
+            found = connection.execute(light.where(self._layout["study"] == row.id))
             return StoredStudy(row, _history(row, [trial for _, trial in self._trials(row, found, self._read)]))
 
         return self.read(work)
@@ -257,15 +258,20 @@ class Reader:
         return {row[0]: row[1] for row in connection.execute(found)}
 
     def heavy(self, study: Row, number: int) -> dict[str, Any] | None:
-        """Return the reasons and the output of one trial; None if it is gone."""
-        found = sa.select(trials.c.output, sa.type_coerce(trials.c.why, sa.Text).label("why")).where(
-            trials.c.study == study.id, trials.c.number == number
-        )
-        row = self.read(lambda c: c.execute(found).one_or_none())
+        """Return the reasons, the output and the notes of one trial; None if it is gone."""
+
+        def work(connection: sa.Connection) -> Any:
+            layout = self._layout
+            columns = [layout[name].label(name) for name in ("output", "why", "notes")]
+            this = (layout["study"] == study.id) & (layout["number"] == number)
+            return connection.execute(sa.select(*columns).select_from(layout.source).where(this)).first()
+
+        row = self.read(work)
         if row is None:
             return None
         with understood(study.name):
-            return {"why": object_of(row.why, f"why of trial {number}"), "output": row.output}
+            notes = {} if row.notes is None else object_of(row.notes, f"notes of trial {number}")
+            return {"why": object_of(row.why, f"why of trial {number}"), "output": row.output, "notes": notes}
 
     def _trials(
         self, study: Row, rows: Iterable[Found], reasons: Callable[[Row, Found], Reasons]

@@ -76,12 +76,18 @@ def _layout() -> Layout:
     return Layout(own | told, trials.outerjoin(observations))
 
 
+def _layout_2() -> Layout:
+    """Return the layout of version 2, where a trial had no notes."""
+    now = _layout()
+    return Layout({**now.columns, "notes": sa.null()}, now.source)
+
+
 def _layout_1() -> Layout:
     """Return the layout of version 1, where a trial had one value in its own row."""
-    kept = [name for name in _names(trials) if name not in ("planned", "seen", "pending")]
+    kept = [name for name in _names(trials) if name not in ("planned", "seen", "pending", "notes")]
     table = sa.table("boca_trials", *(sa.column(name, trials.c[name].type) for name in kept), *_VALUE_1)
     own = {name: _as_text(table.c[name]) for name in kept}
-    own |= {"planned": table.c.z, "seen": table.c.asked - 1, "pending": sa.literal("[]")}
+    own |= {"planned": table.c.z, "seen": table.c.asked - 1, "pending": sa.literal("[]"), "notes": sa.null()}
     told: dict[str, sa.ColumnElement[Any]] = {
         "o_position": sa.case((table.c.value.is_not(None), 0)),
         "o_outcome": sa.literal(OBJECTIVE),
@@ -93,7 +99,7 @@ def _layout_1() -> Layout:
 
 _VALUE_1 = (sa.column("z", sa.Text), sa.column("value", sa.Double), sa.column("noise", sa.Double))
 
-LAYOUTS: Mapping[int, Layout] = {1: _layout_1(), VERSION: _layout()}
+LAYOUTS: Mapping[int, Layout] = {1: _layout_1(), 2: _layout_2(), VERSION: _layout()}
 
 
 def trials_of(rows: Iterable[Found], reasons: Callable[[Found], Reasons]) -> Iterator[tuple[Found, Trial]]:
@@ -117,6 +123,7 @@ def _trial(rows: list[Found], reasons: Reasons) -> Trial:
             raise InvalidInput(f"{name} {of} is {values[name]!r:.40}, and must be a number.")
     values["x"] = object_of(row.x, f"x {of}")
     values["planned"] = object_of(row.planned, f"z {of}")
+    values["notes"] = {} if values.get("notes") is None else object_of(values["notes"], f"notes {of}")
     values["pending"] = tuple(_pending(row.pending, of))
     told = tuple(_observation(one, values["planned"], of) for one in rows if one.o_position is not None)
     if (row.state == "complete") != bool(told):

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from boca.domain.errors import StorageFailed
 from boca.domain.observation import OBJECTIVE
 
-VERSION = 2
+VERSION = 3
 
 
 class Json(sa.types.TypeDecorator[Any]):
@@ -77,6 +77,7 @@ trials = sa.Table(
     sa.Column("pending", Json, nullable=False),  # the numbers that its choice counted as running
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("output", sa.Text),
+    sa.Column("notes", Json),  # NULL: none
     sa.Column("token", sa.String(32), nullable=False),  # of the last write, so that a retried write finds itself
     sa.Column("owner", Json),
     sa.Column("driver", sa.String(32)),

@@ -47,7 +47,7 @@ _LOADED_ONE_BY_ONE = 8  # reasons; code that reads more of them soon reads all
 
 # What is stored when a trial is made, and what may change later: a result never moves a point.
 _MADE = ("x", "planned", "overhead", "asked", "seen", "pending")
-_CHANGEABLE = ("cost", "state", "seconds", "reason", "told", "attempt", "output")
+_CHANGEABLE = ("cost", "state", "seconds", "reason", "told", "attempt", "output", "notes")
 
 # The statements of every trial, built once: building one costs more than running it.
 _LAYOUT = LAYOUTS[VERSION]
@@ -55,9 +55,9 @@ _OF_STUDY = trials.c.study == sa.bindparam("study")
 _OF_TRIAL = _OF_STUDY & (trials.c.number == sa.bindparam("trial"))
 _HOLD = sa.select(studies.c.trials, studies.c.event).where(studies.c.id == sa.bindparam("study")).with_for_update()
 _EXISTS = sa.select(studies.c.id).where(studies.c.id == sa.bindparam("study"))
-_CHANGED = _LAYOUT.select("output").where(_OF_STUDY, trials.c.event > sa.bindparam("since"))
-_ONE = _LAYOUT.select("output").where(_OF_TRIAL)
-_BY_TOKEN = _LAYOUT.select("output").where(_OF_STUDY, trials.c.token == sa.bindparam("token"))
+_CHANGED = _LAYOUT.select("output", "notes").where(_OF_STUDY, trials.c.event > sa.bindparam("since"))
+_ONE = _LAYOUT.select("output", "notes").where(_OF_TRIAL)
+_BY_TOKEN = _LAYOUT.select("output", "notes").where(_OF_STUDY, trials.c.token == sa.bindparam("token"))
 _WHY = sa.select(_LAYOUT["why"]).where(_OF_TRIAL)
 _REASONS = sa.select(trials.c.number, _LAYOUT["why"].label("why")).where(
     _OF_STUDY, trials.c.number >= sa.bindparam("since")
@@ -518,7 +518,8 @@ class SqlStudy:
 
 
 def _columns(trial: Trial, *names: str) -> dict[str, Any]:
-    return {name: getattr(trial, name) for name in names}
+    found = {name: getattr(trial, name) for name in names}
+    return {name: None if name == "notes" and not value else value for name, value in found.items()}
 
 
 def _terms(lease: Lease, until: float) -> dict[str, Any]:

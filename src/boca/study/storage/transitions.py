@@ -25,7 +25,7 @@ def refuse_unstorable(trial: Trial) -> None:
     for name, number in numbers:
         if number is not None and not math.isfinite(number):
             raise InvalidInput(f"{name} is {number!r}, and must be a finite number. Nothing was changed.")
-    for name, point in points:
+    for name, point in [*points, ("notes", trial.notes)]:
         as_json(point, name)
 
 
@@ -73,7 +73,8 @@ def imported_before(history: History, drafts: Sequence[Trial]) -> list[Trial | N
 
 
 def _import_key(trial: Trial) -> tuple[object, ...]:
-    return point_key(trial.x), point_key(trial.z), trial.value, trial.noise
+    told = tuple((o.outcome, o.value, o.noise) for o in trial.observations)
+    return point_key(trial.x), point_key(trial.z), told
 
 
 LET_GO = 0.0

@@ -1,0 +1,139 @@
+"""A database of version 2 opens, shows what is in it, and goes on with the same suggestions.
+
+`benchmarks/replay/schema2.py` made it.
+"""
+
+from __future__ import annotations
+
+import lzma
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from boca import History
+from boca.study.storage import migrations
+from boca.study.storage.reader import Reader
+from boca.study.storage.sql import Database
+from support import postgres
+
+sys.path.insert(0, str(Path(__file__).parents[3]))  # `benchmarks` is no part of the package
+
+from benchmarks.replay import adapter, recorded
+from benchmarks.replay.schema1 import opened, read, suggestions
+from benchmarks.replay.schema2 import STUDIES
+
+HERE = Path(__file__).parent / "schema2"
+EXPECTED = recorded.load(HERE / "expected.json.xz")
+ROUNDING = 1e-5  # another machine adds in another order, and a fit ends where its gradient is small
+
+
+def unpacked(folder):
+    file = folder / "study.db"
+    file.write_bytes(lzma.decompress((HERE / "study.db.xz").read_bytes()))
+    return file
+
+
+def version(file):
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute("SELECT version FROM boca_meta").fetchone()[0]
+
+
+@pytest.fixture(scope="module")
+def sqlite(tmp_path_factory):
+    """The file of SQLite, unpacked."""
+    return f"sqlite:///{unpacked(tmp_path_factory.mktemp('schema2'))}"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The same rows on a server."""
+    url = postgres.server().fresh()
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for statement in lzma.decompress((HERE / "postgres.sql.xz").read_bytes()).decode().split(";\n")[:-1]:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture(params=["sqlite", "server"])
+def url(request):
+    return request.getfixturevalue(request.param)
+
+
+def beyond_rounding(old, new):
+    return [d for d in recorded.differences(old, new) if not recorded.is_close(d[1], d[2], ROUNDING)]
+
+
+def test_the_fixture_has_what_may_be_in_a_database():
+    seen = [e["seen"] for e in EXPECTED.values()]
+    assert set(EXPECTED) == {s.name for s in STUDIES}
+    assert {state for s in seen for state in s["states"]} == {"running", "complete", "failed"}
+    assert {phase for s in seen for phase in s["phases"]} == {"start", "model", "final", "added"}
+    assert {d["why"]["phase"] for e in EXPECTED.values() for d in e["next"]} >= {"start", "model", "queued"}
+
+
+def test_who_only_looks_sees_what_was_seen(url):
+    with closing(Reader(url)) as reader:
+        for stored in STUDIES:
+            study, seen = reader.study(stored.name), EXPECTED[stored.name]["seen"]
+            history = History(study.history[: len(seen["states"])])  # another test may have asked for more
+            assert [t.state for t in history] == seen["states"]
+            assert [t.value for t in history] == seen["values"]
+            assert [t.cost for t in history] == seen["costs"]
+            assert all(t.notes == {} and t.outcomes == {} for t in history)
+
+
+@pytest.mark.parametrize("stored", STUDIES, ids=lambda stored: stored.name)
+def test_a_study_goes_on_as_it_would_have(stored, url):
+    expected = EXPECTED[stored.name]
+    optimizer = opened(stored, url, adapter.strategy(*stored.case.strategy))
+    try:
+        before, now = expected["seen"], read(optimizer)
+        if stored.case.tells_noise:  # the luckiest value was the best then
+            before, now = (seen | {"best": None} for seen in (before, now))
+        if stored.case.strategy[0] == "RandomSearch":  # its recommendations come from the default model of today
+            before, now = (seen | {"recommended": None} for seen in (before, now))
+        assert beyond_rounding(before, now) == []
+        found = suggestions(stored, optimizer)
+    finally:
+        optimizer.storage.close()
+    assert beyond_rounding(expected["next"], found) == []
+
+
+def test_reading_migrates_nothing_and_opening_keeps_a_copy(tmp_path):
+    file = unpacked(tmp_path)
+    before = file.read_bytes()
+    with closing(Reader(str(file))) as reader:
+        seen = {s.name: [t.to_json() for t in s.history] for s in map(reader.study, EXPECTED)}
+        assert reader.heavy(reader.row("boca"), 0)["notes"] == {}
+    assert file.read_bytes() == before
+    Database(f"sqlite:///{file}").close()
+    assert version(file) == 3
+    (backup,) = tmp_path.glob("*.backup")
+    assert version(backup) == 2
+    for place in (file, backup):
+        with closing(Reader(str(place))) as reader:
+            assert {s.name: [t.to_json() for t in s.history] for s in map(reader.study, EXPECTED)} == seen
+
+
+def test_the_tables_are_those_of_a_new_database(tmp_path):
+    """A migrated database has every column that a new one has."""
+    old, new = unpacked(tmp_path), tmp_path / "new.db"
+    for file in (old, new):
+        Database(f"sqlite:///{file}").close()
+
+    def columns(file):
+        with closing(sqlite3.connect(file)) as connection:
+            tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return {t: sorted(row[1] for row in connection.execute(f"PRAGMA table_info({t})")) for t in tables}
+
+    assert columns(old) == columns(new)
+
+
+def test_a_step_of_its_own_leads_here():
+    assert migrations.MIGRATIONS[2].__name__ == "_to_3"
