@@ -252,7 +252,7 @@ def test_what_goes_away_is_missed_and_what_comes_back_is_shown(browser, folder):
     try:
         show(browser, server, "bowl")
         (folder / "other.db").rename(folder / "moved.db")
-        browser.wait("document.querySelector('#notice').textContent.includes('here is no file')", SOON)
+        browser.wait("document.querySelector('#notice').textContent.includes('no longer exists')", SOON)
         assert browser.text("#name") == "bowl"  # what was known stays
         (folder / "moved.db").rename(folder / "other.db")
         browser.wait("document.querySelector('#notice').hidden", SOON)

@@ -67,6 +67,7 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "budget": spending.summary(shown.ledger),
         "best": _best(best, problem),
         "advice": _advised(shown, advice),
+        "importance": None if advice is None else advice.importance,
         "running": [_running(shown, trial) for trial in shown.history.running[:_MAX_RUNNING]],
         "causes": [_cause(cause) for cause in causes(shown.history)[:_MAX_FAILURES]],
         "failures": [_row(t, problem) for t in failed[: -_MAX_FAILURES - 1 : -1]],

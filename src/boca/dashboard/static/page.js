@@ -255,7 +255,9 @@ function drawStudy(isNew) {
   drawRunning(data);
   drawFailures(data);
   drawLatest(data);
-  if (isNew) soonCharts();
+  const isMoved = JSON.stringify(data.importance) !== shown.importance;
+  shown.importance = JSON.stringify(data.importance);
+  if (isNew || isMoved) soonCharts();
 }
 
 function drawAbout(data) {
@@ -433,6 +435,7 @@ function drawCharts() {
   const began = performance.now();
   drawProgress(shown.data);
   drawQueried(shown.data);
+  drawImportance(shown.data);
   charts.key = shown.key;
   charts.restsUntil = performance.now() + 3 * (performance.now() - began);
 }
@@ -578,6 +581,35 @@ function drawQueried(data) {
     }
   });
   draw("queried", traces, figure);
+}
+
+// The shares are those of the model behind the recommendation, the most important parameter first.
+function drawImportance(data) {
+  const found = data.importance;
+  const text = data.advice?.words ?? (data.advice?.is_current ? "This model has no importance of single parameters." : "Being computed …");
+  toggle("importance", Boolean(found), data.advice ? text : "There is no model before the first result.");
+  if (!found) return;
+  const colors = theme();
+  const names = found.names.map((name) => label(name, MAX_NAME));
+  const rows = names.map((_, i) => i);
+  const [target, ...others] = found.views;
+  const spread = (share) => ({ type: "data", symmetric: false, array: share.high.map((v, i) => v - share.middle[i]), arrayminus: share.low.map((v, i) => share.middle[i] - v), thickness: 1.2, width: 0, color: colors.ink });
+  const said = (share, kind) => share.middle.map((v, i) => `${names[i]}: ${kind} ${words(v, 2)}${found.has_interval ? ` (${words(share.low[i], 2)} to ${words(share.high[i], 2)})` : ""}`);
+  const bar = (share, kind, width, color) => ({ type: "bar", orientation: "h", x: share.middle, y: rows, width, marker: { color }, hovertext: said(share, kind), hoverinfo: "text" });
+  const traces = [bar(target.total, "total", 0.62, colors.soft), bar(target.first, "first-order", 0.3, colors.accent)];
+  if (found.has_interval) traces[0].error_x = spread(target.total);
+  const symbols = ["triangle-up-open", "square-open", "diamond-open"];
+  others.forEach((view, k) => {
+    const off = others.length > 1 ? 0.3 * ((2 * (k + 1)) / (others.length + 1) - 1) : 0.2;
+    traces.push({ mode: "markers", x: view.total.middle, y: rows.map((i) => i + off), marker: { symbol: symbols[k % 3], size: 8, color: colors.wait }, hovertext: said(view.total, `total, ${label(view.words)}`), hoverinfo: "text" });
+  });
+  const marks = others.map((view, k) => `${["△", "□", "◇"][k % 3]} ${view.words}`);
+  at("importance-note").textContent = ["share of the variance of f", ...marks].join(" · ") + (found.is_warped ? " · of warped values, as the model sees them" : "");
+  draw("importance", traces, layout(colors, {
+    height: 90 + 24 * rows.length, barmode: "overlay",
+    xaxis: axis(colors, "share of the variance of f", { range: [0, 1] }),
+    yaxis: axis(colors, "", { tickvals: rows, ticktext: names, range: [rows.length - 0.4, -0.6], showgrid: false }),
+  }));
 }
 
 function hover(data, trial, number) {
