@@ -6,19 +6,24 @@ are crosses.  Color maps go from dark to light.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from boca.domain.errors import InvalidInput, one_of
+from boca.domain.problem import Direction
 from boca.domain.space import FloatArray, finite_number
 from boca.domain.words import text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Marks, Note
 from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, new_axes, plain, set_axis, set_ticks, whole_ticks
+from boca.plots.progress_data import Band, band, window
 from boca.plots.study import StudyView, study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Scale = Literal["useful", "all", "log"]
 
 _DIRECTIONS = {"maximize": "higher is better", "minimize": "lower is better"}
 _LANE = 1.25  # height of one fidelity among others: its unit range, and room for its name
@@ -27,16 +32,61 @@ _LANE = 1.25  # height of one fidelity among others: its unit range, and room fo
 # Progress ---------------------------------------------------------------------------------------------------------
 
 
-def progress(source: object, *, ax: Axes | None = None) -> Axes:
-    """Draw the best value at the target against the budget spent; the curve starts at the first result there."""
-    seen = study(source)
-    ax = new_axes(ax)
-    found = data.progress(seen)
-    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[seen.problem.direction]})")
+def progress(source: object, *, scale: Scale = "useful", ax: Axes | None = None) -> Axes:
+    """Draw the best value at the target against the budget spent; the curve starts at the first result there.
+
+    Args:
+        source: An `Optimizer`, a `Result` or what `load` returns; or a list of them, the runs of which the median is
+            drawn, with a band that holds the middle half.
+        scale: Of the values. "useful" leaves out results that are far from typical, and says how many: one outlier
+            would flatten the curve. "all" shows every result, and "log" does so on a log axis, for positive values.
+        ax: Where to draw; None for new axes.
+    """
+    one_of(scale, get_args(Scale), "scale")
+    runs = [study(each) for each in source] if isinstance(source, list | tuple) else [study(source)]
+    if not runs:
+        raise InvalidInput("source must be a study or a list of at least one; got an empty list.")
+    seen, ax = runs[0], new_axes(ax)
+    direction = seen.problem.direction
+    found = data.progress(seen) if len(runs) == 1 else band(runs)
+    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[direction]})")
     if isinstance(found, Note):
         return empty(ax, found)
-    _staircase(ax, found)
+    if isinstance(found, Band):
+        shown = _band(ax, found)
+    else:
+        _staircase(ax, found)
+        shown = found.best, found.value
+    _scale_values(ax, scale, *shown, direction, isinstance(found, Band))
     return ax
+
+
+def _band(ax: Axes, found: Band) -> tuple[FloatArray, FloatArray]:
+    """Draw the median of several runs and the middle half of them; return the median, and all ends of the band."""
+    ax.fill_between(found.spent, found.low, found.high, step="post", color="0.82", linewidth=0, label="middle half")
+    ax.step(found.spent, found.median, where="post", color="black", label=f"median of {found.runs} runs")
+    ax.set_xlim(left=0.0)
+    ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, frameon=False)
+    ends = np.concatenate([found.low, found.high])
+    return found.median, ends[np.isfinite(ends)]
+
+
+def _scale_values(
+    ax: Axes, scale: Scale, best: FloatArray, values: FloatArray, direction: Direction, is_band: bool
+) -> None:
+    if scale == "log":
+        low = min(float(each.min()) for each in (best, values) if len(each))
+        if not low > 0.0:
+            raise InvalidInput(f'scale="log" takes positive values; the lowest is {low:.3g}. Use "useful" or "all".')
+        ax.set_yscale("log")
+    useful = window(best, values, direction) if scale == "useful" else None
+    if useful is not None:
+        ax.set_ylim(useful.low, useful.high)
+        said = f"{useful.beyond} worse {'result is' if useful.beyond == 1 else 'results are'} outside"
+        note = "worse values are outside" if is_band else said
+        place = (0.99, 0.02, "bottom") if direction == "maximize" else (0.99, 0.98, "top")
+        x, y, side = place
+        ax.text(x, y, note, transform=ax.transAxes, ha="right", va=side, fontsize="small", color="0.35")
 
 
 def regret(source: object, optimum: float, *, ax: Axes | None = None) -> Axes:
@@ -66,12 +116,11 @@ def _staircase(ax: Axes, found: data.BestSoFar) -> None:
         label="trial at the target",
     )
     ax.set_xlim(left=0.0)
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, frameon=False)
 
 
 def _spent(seen: StudyView) -> str:
-    unit = {"cost": "cost units"}.get(seen.ledger.unit, seen.ledger.unit)
-    return f"budget spent ({unit})"
+    return f"budget spent ({data.counted(seen)[0]})"
 
 
 # Fidelities -------------------------------------------------------------------------------------------------------

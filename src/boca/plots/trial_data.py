@@ -33,7 +33,8 @@ class BestSoFar:
 
 
 def progress(study: StudyView) -> BestSoFar | Note:
-    charges = np.cumsum([study.ledger.charge(t) for t in study.history.finished])
+    unit, one = counted(study)
+    charges = np.cumsum([study.ledger.charge(t) for t in study.history.finished]) / one
     told = [
         (float(spent), t)
         for spent, t in zip(charges, study.history.finished, strict=True)
@@ -45,7 +46,19 @@ def progress(study: StudyView) -> BestSoFar | Note:
     value = np.array([t.value for t in trials], dtype=float)
     turn = sign(study.problem.direction)
     best = turn * np.maximum.accumulate(turn * value)
-    return BestSoFar(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, study.ledger.unit)
+    return BestSoFar(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, unit)
+
+
+def counted(study: StudyView) -> tuple[str, float]:
+    """Return the unit in which a budget is shown, and how much of the ledger's is one: target evaluations if possible.
+
+    A budget that was given in seconds or cost units stays in these.
+    """
+    ledger = study.ledger
+    is_in_targets = study.limit is None or study.limit.unit == "targets"
+    if is_in_targets and (ledger.unit == "targets" or ledger.target):
+        return "target evaluations", (ledger.target or 1.0) if ledger.unit != "targets" else 1.0
+    return {"cost": "cost units", "targets": "target evaluations"}.get(ledger.unit, ledger.unit), 1.0
 
 
 def regret(study: StudyView, optimum: float) -> BestSoFar | Note:

@@ -9,6 +9,7 @@ import numpy as np
 from boca.domain.words import readable, text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Note
+from boca.plots.progress_data import Window, window
 from boca.plots.study import StudyView
 from boca.report.traces import (
     BLACK,
@@ -31,8 +32,16 @@ _MAX_TICK = 16  # characters of one
 
 def progress(study: StudyView) -> Picture:
     found = data.progress(study)
-    figure = found if isinstance(found, Note) else _staircase(found, "best at the target")
-    return Picture("progress", "Progress", "The best value at the target against the budget spent.", figure)
+    caption = "The best value at the target against the budget spent."
+    if isinstance(found, Note):
+        return Picture("progress", "Progress", caption, found)
+    figure = _staircase(found, "best at the target")
+    useful = window(found.best, found.value, study.problem.direction)
+    if useful is not None:
+        caption += f" Results beyond the axis: {useful.beyond}; the button shows all."
+        figure["layout"]["yaxis"]["range"] = [useful.low, useful.high]
+    figure["layout"] |= scales(useful, is_positive=bool(np.all(found.value > 0)))
+    return Picture("progress", "Progress", caption, figure)
 
 
 def regret(study: StudyView, optimum: float) -> Picture:
@@ -41,6 +50,21 @@ def regret(study: StudyView, optimum: float) -> Picture:
     if isinstance(found, data.BestSoFar) and isinstance(figure, dict) and np.all(found.value > 0):
         figure["layout"]["yaxis"]["type"] = "log"
     return Picture("regret", "Regret", f"How far the best falls short of the known optimum, {optimum:.6g}.", figure)
+
+
+def scales(useful: Window | None, *, is_positive: bool) -> Figure:
+    """Return the part of a layout that has buttons for the axis of values: its useful part, all, and log."""
+    to: dict[str, Figure] = {}
+    if useful is not None:
+        to["useful"] = {"yaxis.type": "linear", "yaxis.range": [useful.low, useful.high]}
+    to["all"] = {"yaxis.type": "linear", "yaxis.autorange": True}
+    if is_positive:
+        to["log"] = {"yaxis.type": "log", "yaxis.autorange": True}
+    if len(to) == 1:
+        return {}
+    buttons = [{"label": label, "method": "relayout", "args": [change]} for label, change in to.items()]
+    look = {"type": "buttons", "direction": "right", "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}
+    return {"updatemenus": [look | {"buttons": buttons, "pad": {"r": 0, "t": 0}, "font": {"size": 11}}]}
 
 
 def _staircase(found: data.BestSoFar, label: str) -> Figure:
@@ -56,10 +80,9 @@ def _staircase(found: data.BestSoFar, label: str) -> Figure:
         "hoverinfo": "text",
     }
     points = points_of(found.at, found.value, found.trials, name="trial at the target", color="#999999")
-    unit = "cost units" if found.unit == "cost" else found.unit
     return figure_of(
         [best, points],
-        x={"title": {"text": f"budget spent ({unit})"}, "rangemode": "tozero"},
+        x={"title": {"text": f"budget spent ({found.unit})"}, "rangemode": "tozero"},
         y={"title": {"text": label}},
     )
 

@@ -519,25 +519,50 @@ function staircase(data) {
   return { seen, best, spent };
 }
 
+// A budget that was given in seconds or cost units stays in these; any other is shown in target evaluations.
+function counted({ unit, limit, target }) {
+  const inTargets = !limit || limit.unit === "targets";
+  if (unit === "targets" || (inTargets && target)) return { unit: "target evaluations", one: unit === "targets" ? 1 : target };
+  return { unit: { cost: "cost units", seconds: "seconds" }[unit], one: 1 };
+}
+
+// The part of the axis without results that are far from typical, as in the plots; null if that is all of it.
+function usefulRange(best, values, direction) {
+  const turn = direction === "maximize" ? 1 : -1;
+  const top = turn * best[best.length - 1];
+  const distance = (value) => top - turn * value;
+  const positive = values.map(distance).filter((d) => d > 0).sort((a, b) => a - b);
+  if (!positive.length) return null;
+  const limit = 6 * positive[Math.floor((positive.length - 1) / 2)];
+  const reach = Math.max(...[...values, ...best].map(distance).filter((d) => d <= limit));
+  const beyond = values.filter((value) => distance(value) > limit).length;
+  if (!beyond || !Number.isFinite(reach)) return null;
+  const ends = [turn * (top + 0.06 * reach), turn * (top - 1.06 * reach)];
+  return { range: ends.sort((a, b) => a - b), beyond };
+}
+
 function drawProgress(data) {
   const { seen, best, spent } = staircase(data);
   toggle("progress", seen.x.length > 0, "No trial is complete at the target yet.");
   if (!seen.x.length) return;
   const colors = theme();
-  const unit = { cost: "cost units", seconds: "seconds", targets: "target evaluations" }[data.budget.unit];
-  const end = Math.max(data.budget.total ?? 0, spent) || 1;
+  const { unit, one } = counted(data.budget);
+  const end = Math.max(data.budget.total ?? 0, spent) / one || 1;
+  const useful = at("scale").value === "useful" ? usefulRange(best.y, seen.y, data.direction) : null;
+  const isLog = at("scale").value === "log" && Math.min(...seen.y) > 0;
+  at("beyond").textContent = useful ? `${useful.beyond} worse outside` : at("scale").value === "log" && !isLog ? "no log axis: not all values are positive" : "";
   const traces = [
-    { x: best.x, y: best.y, mode: "lines", name: "best so far", line: { shape: "hv", color: colors.accent, width: 2 }, hoverinfo: "skip" },
+    { x: best.x.map((v) => v / one), y: best.y, mode: "lines", name: "best so far", line: { shape: "hv", color: colors.accent, width: 2 }, hoverinfo: "skip" },
     {
-      x: seen.x, y: seen.y, mode: "markers", name: "trials at the target", customdata: seen.number,
+      x: seen.x.map((v) => v / one), y: seen.y, mode: "markers", name: "trials at the target", customdata: seen.number,
       marker: { color: colors.accent, size: 6, opacity: 0.55 }, hoverinfo: "text",
-      text: seen.number.map((n, i) => `trial ${n}<br>value ${words(seen.y[i])}<br>spent ${amount(seen.x[i])}`),
+      text: seen.number.map((n, i) => `trial ${n}<br>value ${words(seen.y[i])}<br>spent ${amount(seen.x[i] / one)}`),
     },
   ];
   draw("progress", traces, layout(colors, {
     height: 340,
     xaxis: axis(colors, `budget spent (${unit})`, { range: [0, 1.02 * end] }),
-    yaxis: axis(colors, `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`),
+    yaxis: axis(colors, `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`, isLog ? { type: "log" } : useful ? { range: useful.range } : {}),
   }));
 }
 
@@ -685,6 +710,7 @@ addEventListener("visibilitychange", () => {
 });
 addEventListener("load", drawCharts); // Plotly is large and comes last
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
+at("scale").addEventListener("change", () => shown?.data && drawProgress(shown.data));
 at("close").addEventListener("click", () => at("trial").close());
 at("find").addEventListener("submit", (event) => {
   event.preventDefault();
