@@ -73,9 +73,9 @@ def test_a_database_that_goes_away_is_told_and_one_that_comes_back_is_shown(tmp_
     page.look()
     told = page.get("/api/study?name=bowl", headers={"If-None-Match": known.headers["etag"]})
     assert told.status_code == 200
-    assert "There is no file" in told.json()["trouble"]
+    assert "no longer exists" in told.json()["trouble"]
     assert told.json()["counts"]["trials"] == 3  # what is known stays
-    assert "There is no file" in page.get("/api/studies").json()["trouble"]
+    assert "no longer exists" in page.get("/api/studies").json()["trouble"]
     assert page.get("/api/trial?name=bowl&number=0").status_code == 503
     (tmp_path / "away.db").rename(path)
     page.look()

@@ -1,8 +1,4 @@
-"""What a picture of progress needs beside the staircase: the useful part of its axis, and the band of several runs.
-
-One outlier must not flatten the curve.  So the axis ends where the results stop being typical, and what lies beyond is
-counted instead of drawn.
-"""
+"""The progress of several runs as one curve with a band."""
 
 from __future__ import annotations
 
@@ -12,47 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from boca.domain.errors import InvalidInput
-from boca.domain.problem import Direction
 from boca.domain.space import FloatArray
 from boca.domain.trial import sign
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
 from boca.plots.trial_data import BestSoFar, progress
 
-_TYPICAL = 6.0  # times the median distance from the best: a result that is further off is an outlier
-_EDGE = 0.06  # of the height, free above and below
 _QUARTILES = (0.25, 0.5, 0.75)
-
-
-@dataclass(frozen=True)
-class Window:
-    """The useful part of the axis of values."""
-
-    low: float
-    high: float
-    beyond: int
-    """How many results lie outside."""
-
-
-def window(best: FloatArray, values: FloatArray, direction: Direction) -> Window | None:  # (m,), (k,)
-    """Return the part of the axis in which a curve of the best can be read; None if that is all of it."""
-    turn = sign(direction)
-    top = float(np.max(turn * best))
-    with np.errstate(over="ignore"):  # two huge values may be infinitely far from each other
-        distance = top - turn * np.concatenate([values, best])
-    of_values = distance[: len(values)]
-    positive = of_values[of_values > 0.0]
-    if not len(positive):
-        return None
-    typical = distance <= _TYPICAL * float(np.quantile(positive, 0.5, method="lower"))
-    beyond = int(np.sum(~typical[: len(values)]))
-    if not beyond:
-        return None
-    reach = float(np.max(distance[typical]))
-    if not np.isfinite(reach):
-        return None
-    ends = sorted((turn * (top + _EDGE * reach), turn * (top - (1.0 + _EDGE) * reach)))
-    return Window(ends[0], ends[1], beyond)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 from boca.domain.words import readable, text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Note
-from boca.plots.progress_data import Window, window
 from boca.plots.study import StudyView
+from boca.plots.window import Window, window
 from boca.report.traces import (
     BLACK,
     MAX_NAME,
@@ -25,7 +25,8 @@ from boca.report.traces import (
 )
 
 MAX_FIDELITIES = 8  # one figure each; a study with more would be a page of them
-_SHADES = ("#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#e8d445")  # of cividis, dark to light
+_SHADES = ("#000000", "#a0a0a0", "#bcbcbc", "#d4d4d4")
+_WORSE = (0.4, 0.7)  # the shares of better trials at which the next shade begins
 _MAX_TICKS = 16  # beside one axis of the parallel coordinates
 _MAX_TICK = 16  # characters of one
 
@@ -128,18 +129,18 @@ def _fidelity(found: data.Fidelities, axis: Axis) -> Figure:
 def parallel_coordinates(study: StudyView) -> Picture:
     caption = (
         "Every complete trial through its parameters, its fidelities and its value. Dashed lines are below the target; "
-        "better trials are darker."
+        "the best tenth of the trials, 25 at most, is black, and better ones are darker. Values far from typical stand "
+        "at the end."
     )
     found = data.parallel_coordinates(study)
-    figure = found if isinstance(found, Note) else _parallel(found, study)
+    figure = found if isinstance(found, Note) else _parallel(found)
     return Picture("parallel", "Parallel coordinates", caption, figure)
 
 
-def _lines(found: data.Parallel, *, more_is_better: bool) -> list[Figure]:
+def _lines(found: data.Parallel) -> list[Figure]:
     """Return the lines, one trace per shade with gaps between its lines; the best lie on top."""
     heights = np.column_stack([column.position for column in found.columns])  # (n, columns)
-    goodness = heights[:, -1] if more_is_better else 1.0 - heights[:, -1]
-    shades = np.minimum(((1.0 - goodness) * len(_SHADES)).astype(int), len(_SHADES) - 1)
+    shades = np.searchsorted([found.best_share, *_WORSE], 1.0 - found.rank, side="right")
     traces = []
     for at_target in (False, True):
         for shade in reversed(range(len(_SHADES))):
@@ -153,10 +154,10 @@ def _lines(found: data.Parallel, *, more_is_better: bool) -> list[Figure]:
     return traces
 
 
-def _parallel(found: data.Parallel, study: StudyView) -> Figure:
+def _parallel(found: data.Parallel) -> Figure:
     names = [safe(column.name, _MAX_TICK) for column in found.columns]
     figure = figure_of(
-        _lines(found, more_is_better=study.problem.direction == "maximize"),
+        _lines(found),
         x={"tickvals": list(range(len(names))), "ticktext": names, "range": [-0.1, len(names) - 0.5]},
         y={"showticklabels": False, "range": [-0.05, 1.05], "zeroline": False, "showgrid": False},
         legend=False,
@@ -170,7 +171,7 @@ def _parallel(found: data.Parallel, study: StudyView) -> Figure:
             "xanchor": "left",
             "xshift": 3,
             "font": {"size": 10},
-            "bgcolor": "rgba(255,255,255,0.75)",
+            "bgcolor": "white",
         }
         for i, column in enumerate(found.columns)
         for height, label in column.ticks[:: 1 + len(column.ticks) // _MAX_TICKS]
