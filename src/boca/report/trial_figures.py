@@ -64,7 +64,7 @@ def scales(useful: Window | None, *, is_positive: bool) -> Figure:
     if len(to) == 1:
         return {}
     buttons = [{"label": label, "method": "relayout", "args": [change]} for label, change in to.items()]
-    look = {"type": "buttons", "direction": "right", "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}
+    look = {"type": "buttons", "direction": "right", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
     return {"updatemenus": [look | {"buttons": buttons, "pad": {"r": 0, "t": 0}, "font": {"size": 11}}]}
 
 
