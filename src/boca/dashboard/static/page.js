@@ -8,6 +8,8 @@
 const EVERY = 1000; // milliseconds between two requests
 const MAX_FIDELITIES = 6; // rows in the chart: more would be too low to read
 const MAX_COLUMNS = 8; // of parameters in a table
+const ROWS = 25; // of the table of trials on one page
+const PACE_AFTER = 10; // seconds on the page before it says how long the budget lasts
 const MAX_NAME = 24; // characters of a name or an option under the pointer and beside an axis
 const VALUE_DIGITS = 6; // of values and points, which are compared and typed in again; amounts have three
 // Plotly has a button that sends a chart to its maker's server. A study stays on this machine.
@@ -139,16 +141,18 @@ async function pollStudy(name, mine) {
 
 function forget(name) {
   shown = { name, key: null, event: 0, tag: null, data: null, wasThere: false, trials: [], ages: [] };
+  sorting.page = 0;
   at("study").hidden = true;
 }
 
 function take(data) {
   const isAnother = data.key !== shown.key || data.event < shown.event; // a backup may have been put in its place
-  if (isAnother) shown.trials = [];
-  const { number, state, value, told, paid, at_target: target, z } = data.trials;
+  if (isAnother) [shown.trials, shown.pace] = [[], null];
+  const { number, state, value, told, paid, at_target: target, cost, phase, x, z } = data.trials;
   number.forEach((n, i) => {
     shown.trials[n] = {
       state: state[i], value: value[i], told: told[i], paid: paid[i], target: target[i], z: z.map((column) => column[i]),
+      cost: cost[i], phase: phase[i], x: x.map((column) => column[i]),
     };
   });
   for (const [n, paidNow] of data.repriced) shown.trials[n].paid = paidNow;
@@ -254,7 +258,7 @@ function drawStudy(isNew) {
   drawBudget(data);
   drawRunning(data);
   drawFailures(data);
-  drawLatest(data);
+  if (isNew) drawTrials();
   const isMoved = JSON.stringify(data.importance) !== shown.importance;
   shown.importance = JSON.stringify(data.importance);
   if (isNew || isMoved) soonCharts();
@@ -315,6 +319,12 @@ function drawBudget(data) {
   const about = isEstimate && inTargets ? "about " : "";
   const parts = [spending(data.budget, about)];
   if (total !== null) {
+    const share = `${words(Math.min(100, (100 * spent) / total), 3)} %`;
+    const said = ["of the budget spent", timeLeft(data)].filter(Boolean).join(" · ");
+    const first = make("div", "big", share, " ", make("small", "", said));
+    first.id = "budget-share";
+    parts.unshift(first);
+    parts[1].className = "note";
     const bar = make("div", "bar");
     for (const [kind, share] of [["spent", spent], ["reserved", reserved ?? 0]]) {
       const piece = make("span", kind);
@@ -335,7 +345,16 @@ function drawBudget(data) {
   at("budget").replaceChildren(...parts);
 }
 
-// The headline: in target evaluations if the budget was given so, else in the unit that is counted.
+// How long the budget lasts at the pace that this page has seen; nothing while no trial runs.
+function timeLeft({ budget: { spent, left }, counts }) {
+  const now = performance.now();
+  shown.pace ??= { since: now, spent };
+  const [seconds, gained] = [(now - shown.pace.since) / 1000, spent - shown.pace.spent];
+  if (!counts.running || !(gained > 0) || seconds < PACE_AFTER) return "";
+  return `about ${duration(Math.max(left, 0) / (gained / seconds))} left at this pace`;
+}
+
+// The amount: in target evaluations if the budget was given so, else in the unit that is counted.
 function spending({ unit, total, spent, limit, target }, about) {
   const big = make("div", "big");
   if (total === null) big.append(withUnit(spent, unit), " ", make("small", "", "spent, no limit"));
@@ -408,17 +427,102 @@ function drawFailures(data) {
   table("failures", ["trial", "message", ...heads], rows);
 }
 
-function drawLatest(data) {
-  at("find").hidden = data.latest.length === 0;
-  at("number").max = Math.max(data.counts.trials - 1, 0);
-  if (!data.latest.length) return nothing("latest", "There are no trials yet.");
-  const { heads, cells } = coordinates(data);
+// The table of all trials: one page of rows is in the document, however many trials there are.
+
+const sorting = { by: "trial", isDown: true, page: 0 };
+
+// The keys differ even if a parameter is called as a column of the table is.
+function columns() {
+  const of = (list, read) => list.map((p, i) => ({ head: p.name, key: `${read}${i}`, value: (t) => t[read][i] }));
+  return [
+    { head: "trial", key: "trial", value: (t) => t.number }, { head: "state", key: "state", value: (t) => t.state },
+    { head: "value", key: "value", value: (t) => t.value }, { head: "cost", key: "cost", value: (t) => t.cost },
+    { head: "phase", key: "phase", value: (t) => t.phase },
+    ...of(shown.data.fidelities, "z"), ...of(shown.data.parameters, "x"),
+  ];
+}
+
+const isGone = (value) => value === null || value === undefined;
+
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a) < String(b) ? -1 : Number(String(a) > String(b));
+}
+
+function chosenTrials(all) {
+  const state = at("state").value;
+  const text = at("contains").value.toLowerCase();
+  const by = all.find((column) => column.key === sorting.by) ?? all[0];
+  const turn = sorting.isDown ? -1 : 1;
+  const order = (one, other) => {
+    const [a, b] = [by.value(one), by.value(other)];
+    if (isGone(a) || isGone(b)) return Number(isGone(a)) - Number(isGone(b)) || one.number - other.number; // last
+    return turn * compare(a, b) || one.number - other.number;
+  };
+  return shown.trials
+    .map((trial, number) => ({ ...trial, number }))
+    .filter((t) => (!state || t.state === state) && (!at("only-target").checked || t.target))
+    .filter((t) => !text || all.some((column) => words(column.value(t)).toLowerCase().includes(text)))
+    .sort(order);
+}
+
+function drawTrials() {
+  if (!shown?.data) return;
+  for (const id of ["filter", "pages", "find"]) at(id).hidden = shown.trials.length === 0;
+  at("number").max = Math.max(shown.trials.length - 1, 0);
+  at("rows-count").textContent = "";
+  if (!shown.trials.length) return nothing("latest", "There are no trials yet.");
+  const all = columns();
+  const found = chosenTrials(all);
+  const last = Math.max(Math.ceil(found.length / ROWS) - 1, 0);
+  sorting.page = Math.min(Math.max(sorting.page, 0), last);
+  at("rows-count").textContent = found.length === shown.trials.length ? "" : `${found.length} of ${shown.trials.length}`;
+  at("page-of").textContent = `page ${sorting.page + 1} of ${last + 1}`;
+  at("newer").disabled = sorting.page === 0;
+  at("older").disabled = sorting.page === last;
+  const seen = all.slice(0, 5 + 2 * MAX_COLUMNS);
   const kinds = { failed: "num failed", running: "num waiting", complete: "num" };
-  const rows = data.latest.map((row) => [
-    cell(opener(row.number), "num"), cell(row.state, kinds[row.state]), cell(words(row.value), "num"),
-    cell(amount(row.cost), "num"), cell(row.phase, "num"), ...cells(row),
+  const rows = found.slice(sorting.page * ROWS, (sorting.page + 1) * ROWS).map((t) => [
+    cell(opener(t.number), "num"), cell(t.state, kinds[t.state]), cell(words(t.value), "num"), cell(amount(t.cost), "num"),
+    ...seen.slice(4).map((column) => cell(words(column.value(t), 5), "num")),
   ]);
-  table("latest", ["trial", "state", "value", "cost", "phase", ...heads], rows);
+  table("latest", seen.map((column) => column.head), rows);
+  at("latest").querySelectorAll("th").forEach((head, i) => makeSortable(head, seen[i].key, i));
+}
+
+function makeSortable(head, key, i) {
+  const isIt = key === sorting.by;
+  const arrow = isIt ? (sorting.isDown ? " ↓" : " ↑") : "";
+  const button = make("button", "", `${head.textContent}${arrow}`);
+  button.type = "button";
+  button.addEventListener("click", () => {
+    Object.assign(sorting, { by: key, isDown: isIt && !sorting.isDown, page: 0 });
+    drawTrials();
+    at("latest").querySelectorAll("th button")[i].focus();
+  });
+  head.setAttribute("aria-sort", isIt ? (sorting.isDown ? "descending" : "ascending") : "none");
+  head.replaceChildren(button);
+}
+
+// A text that a spreadsheet would take for a formula begins with an apostrophe.
+function csv(value) {
+  if (isGone(value)) return "";
+  const text = typeof value === "number" ? String(value) : String(value).replace(/^(?=[=+\-@\t\r])/, "'");
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function asCsv() {
+  const all = columns();
+  const rows = chosenTrials(all).map((t) => all.map((column) => csv(column.value(t))));
+  return [all.map((column) => csv(column.head)), ...rows].map((row) => row.join(",")).join("\r\n");
+}
+
+function download() {
+  const link = make("a", "");
+  link.href = URL.createObjectURL(new Blob([asCsv()], { type: "text/csv" }));
+  link.download = `${shown.name.replace(/[^\w.-]+/g, "_")}.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 // Charts -------------------------------------------------------------------------------------------------------------
@@ -710,6 +814,20 @@ addEventListener("visibilitychange", () => {
 });
 addEventListener("load", drawCharts); // Plotly is large and comes last
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
+for (const id of ["state", "only-target", "contains"]) {
+  at(id).addEventListener("input", () => {
+    sorting.page = 0;
+    drawTrials();
+  });
+}
+const turnPage = (by) => {
+  sorting.page += by;
+  drawTrials();
+};
+at("filter").addEventListener("submit", (event) => event.preventDefault());
+at("newer").addEventListener("click", () => turnPage(-1));
+at("older").addEventListener("click", () => turnPage(1));
+at("download").addEventListener("click", download);
 at("scale").addEventListener("change", () => shown?.data && drawProgress(shown.data));
 at("close").addEventListener("click", () => at("trial").close());
 at("find").addEventListener("submit", (event) => {
