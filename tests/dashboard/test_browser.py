@@ -348,3 +348,13 @@ def test_five_thousand_trials_do_not_stall_the_table(browser, server, url):
     took = browser.value("(() => { const t = performance.now(); drawTrials(); return performance.now() - t; })()")
     assert took < 2000  # milliseconds; 4 were measured
     assert browser.value(f"{ROWS}.length") == 25
+
+
+def test_importance_is_drawn_when_the_model_is_there(browser, server, url):
+    study = begin(url, name="matters")
+    for k in range(12):
+        study.add({"a": (k * 5 % 12) / 12, "kind": ["round", "flat"][k % 2]}, None, (k * 5 % 12) / 12)
+    show(browser, server, "matters")
+    browser.wait("document.querySelectorAll('#importance .bars .point').length === 4", 60)  # two bars of two parameters
+    assert browser.value("shown.data.importance.names[0]") == "a"
+    assert "share of the variance of f" in browser.text("#importance-note")
