@@ -131,7 +131,8 @@ def test_a_result_is_seen_without_a_reload_within_two_seconds(browser, server, u
     assert browser.value("window.stays") is True
     browser.wait("document.querySelectorAll('#progress .points path').length === 1", SOON)
     browser.wait("document.querySelector('#advice .big')")
-    assert browser.text("#budget .big").startswith("1 of 50 target evaluations spent")
+    assert browser.text("#budget-share").startswith("2 % of the budget spent")
+    assert browser.text("#budget .note").startswith("1 of 50 target evaluations spent")
     assert browser.errors() == []
 
 
@@ -252,7 +253,7 @@ def test_what_goes_away_is_missed_and_what_comes_back_is_shown(browser, folder):
     try:
         show(browser, server, "bowl")
         (folder / "other.db").rename(folder / "moved.db")
-        browser.wait("document.querySelector('#notice').textContent.includes('here is no file')", SOON)
+        browser.wait("document.querySelector('#notice').textContent.includes('no longer exists')", SOON)
         assert browser.text("#name") == "bowl"  # what was known stays
         (folder / "moved.db").rename(folder / "other.db")
         browser.wait("document.querySelector('#notice').hidden", SOON)
@@ -295,3 +296,65 @@ def test_nothing_sticks_out_of_the_window(browser, server, url, width):
     assert browser.value("document.documentElement.scrollWidth") <= width
     assert "There are no trials yet." in browser.text("#queried-card")
     assert browser.errors() == []
+
+
+ROWS = "[...document.querySelectorAll('#latest tbody tr')].map(r => r.cells[0].textContent * 1)"
+
+
+def head(name):
+    """Return the button above a column of the table of trials."""
+    return f"[...document.querySelectorAll('#latest th button')].find(b => b.textContent.startsWith('{name}'))"
+
+
+def test_the_table_of_all_trials_sorts_filters_and_downloads(browser, server, url):
+    study = begin(url, name="table")
+    for k in range(60):
+        study.add({"a": (k * 37 % 60) / 60, "kind": "round"}, {"n": 10, "m": 1.0} if k % 2 else None, (k * 7) % 60)
+    study.fail(study.ask(), "it broke")
+    show(browser, server, "table")
+    browser.wait(f"{ROWS}.length === 25", SOON)
+    assert browser.value(ROWS)[:3] == [60, 59, 58]  # the newest first
+    browser.value("document.querySelector('#older').click()")
+    assert browser.value(ROWS)[0] == 35
+    browser.value(f"{head('value')}.click()")
+    best = sorted(range(60), key=lambda k: (k * 7) % 60)
+    assert browser.value(ROWS) == best[:25]
+    browser.value(f"{head('value')}.click()")
+    assert browser.value(ROWS) == best[:-26:-1]
+    assert browser.value("document.querySelector('#latest th[aria-sort=descending]').textContent") == "value ↓"
+    browser.value(
+        "document.querySelector('#state').value = 'failed';"
+        "document.querySelector('#state').dispatchEvent(new Event('input'))"
+    )
+    assert browser.value(ROWS) == [60]
+    assert browser.text("#rows-count") == "1 of 61"
+    lines = browser.value("asCsv()").split("\r\n")
+    assert lines[0] == "trial,state,value,cost,phase,n,m,a,kind"
+    assert len(lines) == 2
+    assert lines[1].startswith("60,failed,,")
+    assert browser.value("csv('=1+1')") == "'=1+1"
+    assert browser.value("csv('a,\"b\"')") == '"a,""b"""'
+    assert browser.errors() == []
+
+
+def test_five_thousand_trials_do_not_stall_the_table(browser, server, url):
+    made = begin(None, name="made")
+    for k in range(5000):
+        made.add({"a": (k % 997) / 997, "kind": "flat"}, None, float(k % 1009))
+    begin(url, name="many").add_all(made.history)
+    show(browser, server, "many")
+    browser.wait("shown.trials.length === 5000", 2 * SOON)
+    browser.value("document.querySelector('#state').value = ''")
+    took = browser.value("(() => { const t = performance.now(); drawTrials(); return performance.now() - t; })()")
+    assert took < 2000  # milliseconds; 4 were measured
+    assert browser.value(f"{ROWS}.length") == 25
+
+
+def test_importance_is_drawn_when_the_model_is_there(browser, server, url):
+    study = begin(url, name="matters")
+    for k in range(12):
+        study.add({"a": (k * 5 % 12) / 12, "kind": ["round", "flat"][k % 2]}, None, (k * 5 % 12) / 12)
+    show(browser, server, "matters")
+    browser.wait("document.querySelectorAll('#importance .bars .point').length === 4", 60)  # two bars of two parameters
+    assert browser.value("shown.data.importance.names[0]") == "a"
+    assert "share of the variance of f" in browser.text("#importance-note")

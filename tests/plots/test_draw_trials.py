@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
+import boca
 from boca import Float, Int, Space, plots
+from boca.domain.errors import InvalidInput
+from boca.plots.study import study
 from plots.hills import optimizer, turn
+
+
+def per_target(opt):
+    """Return what one unit of the axis is in the unit of the budget."""
+    in_targets = opt.limit.unit == "targets"
+    return study(opt).ledger.target if in_targets else 1.0
 
 
 @pytest.mark.parametrize("name", ["mixed", "minimized", "plain"])
@@ -15,7 +26,7 @@ def test_progress_ends_at_the_best_and_at_all_that_was_spent(name, request):
     ax = plots.progress(opt)
     line, dots = ax.lines
     assert line.get_ydata()[-1] == opt.best.value
-    assert line.get_xdata()[-1] == pytest.approx(opt.spent, rel=1e-12)
+    assert line.get_xdata()[-1] == pytest.approx(opt.spent / per_target(opt), rel=1e-12)
     first = next(t for t in opt.history.complete if opt.problem.is_target(t.z))
     assert line.get_ydata()[0] == first.value
     assert dots.get_xdata()[0] == line.get_xdata()[0]
@@ -30,11 +41,11 @@ def test_progress_starts_at_what_the_first_target_trial_had_cost(mixed):
         spent += 0.0 if trial.added else trial.cost
         if trial.state == "complete" and mixed.problem.is_target(trial.z):
             break
-    assert plots.progress(mixed).lines[0].get_xdata()[0] == pytest.approx(spent, rel=1e-12)
+    assert plots.progress(mixed).lines[0].get_xdata()[0] == pytest.approx(spent / per_target(mixed), rel=1e-12)
 
 
 def test_the_budget_is_named_as_it_is_counted(mixed, minimized):
-    assert plots.progress(mixed).get_xlabel() == "budget spent (cost units)"
+    assert plots.progress(mixed).get_xlabel() == "budget spent (target evaluations)"
     assert plots.progress(minimized).get_xlabel() == "budget spent (seconds)"
     assert "lower is better" in plots.progress(minimized).get_ylabel()
 
@@ -75,10 +86,51 @@ def test_one_fidelity_has_its_own_scale_and_several_have_lanes(mixed):
 
 def test_parallel_coordinates_have_a_line_per_complete_trial(mixed):
     ax = plots.parallel_coordinates(mixed)
-    below, at = (collection.get_paths() for collection in ax.collections)
-    assert len(below) + len(at) == len(mixed.history.complete)
-    assert len(at) == sum(mixed.problem.is_target(t.z) for t in mixed.history.complete)
+    others, *best = (collection.get_paths() for collection in ax.collections)
+    count = math.ceil(0.1 * len(mixed.history.complete))
+    assert sum(map(len, best)) == count
+    assert len(others) == len(mixed.history.complete) - count
     assert [label.get_text() for label in ax.get_xticklabels()] == ["C", "depth", "kind", "N", "T", "value"]
-    best = max(at, key=lambda path: path.vertices[-1, 1])
-    unit = mixed.problem.space.to_unit([mixed.best.x])[0]
-    assert best.vertices[:3, 1] == pytest.approx(unit)
+    top = max((path for paths in best for path in paths), key=lambda path: path.vertices[-1, 1])
+    highest = max(mixed.history.complete, key=lambda t: t.value)
+    assert top.vertices[:3, 1] == pytest.approx(mixed.problem.space.to_unit([highest.x])[0])
+
+
+def told(values, direction="minimize"):
+    opt = optimizer(Space(a=Float(0, 1)), None, direction=direction, budget=boca.targets(50))
+    for value in values:
+        opt.tell(opt.ask(), value, seconds=1.0)
+    return opt
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_an_outlier_does_not_flatten_progress(direction):
+    values = [0.5, 0.4, 1e6, 0.45, 0.3, 0.2, 0.6]
+    opt = told(values if direction == "minimize" else [-value for value in values], direction)
+    ax = plots.progress(opt)
+    low, high = ax.get_ylim()
+    assert high - low < 2.0
+    assert low < opt.best.value < high
+    assert any("1 worse" in text.get_text() for text in ax.texts)
+    everything = plots.progress(opt, scale="all")
+    assert np.ptp(everything.get_ylim()) > 1e6
+    assert not everything.texts
+
+
+def test_a_log_axis_is_for_positive_values():
+    assert plots.progress(told([3.0, 2.0]), scale="log").get_yscale() == "log"
+    with pytest.raises(InvalidInput, match="-2"):
+        plots.progress(told([3.0, -2.0]), scale="log")
+    with pytest.raises(InvalidInput, match="scale"):
+        plots.progress(told([3.0]), scale="wide")
+
+
+def test_several_runs_are_a_median_and_a_band():
+    runs = [told(values) for values in ([5.0, 3.0, 1.0], [4.0, 4.0, 2.0], [6.0, 2.0, 2.0])]
+    ax = plots.progress(runs)
+    (median,) = ax.lines
+    assert median.get_xdata().tolist() == pytest.approx([1.0, 2.0, 3.0])
+    assert median.get_ydata().tolist() == [5.0, 3.0, 2.0]
+    assert "3 runs" in ax.get_legend().get_texts()[1].get_text()
+    with pytest.raises(InvalidInput, match="empty"):
+        plots.progress([])

@@ -54,6 +54,7 @@ def every(source, axes):
     return [
         plots.progress(source, ax=next(it)),
         plots.fidelities(source, ax=next(it)),
+        plots.importance(source, ax=next(it)),
         plots.slices(source, ax=next(it)),
         plots.map2d(source, ax=next(it)),
         plots.information_gap(source, ax=next(it)),
@@ -67,7 +68,7 @@ def every(source, axes):
 @pytest.mark.parametrize("name", ["mixed", "minimized", "plain", *OTHERS])
 def test_every_plot_of_every_study_can_be_drawn(name, request):
     source = OTHERS[name]() if name in OTHERS else request.getfixturevalue(name)
-    figure, axes = plt.subplots(3, 3)
+    figure, axes = plt.subplots(2, 5)
     returned = every(source, axes)
     assert returned == list(axes.flat)
     figure.canvas.draw()
@@ -76,7 +77,7 @@ def test_every_plot_of_every_study_can_be_drawn(name, request):
 
 
 def test_a_study_without_anything_says_so():
-    for ax in every(optimizer(), plt.subplots(3, 3)[1]):
+    for ax in every(optimizer(), plt.subplots(2, 5)[1]):
         (note,) = ax.texts
         assert note.get_text().endswith(".")
         assert not ax.collections

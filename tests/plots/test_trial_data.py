@@ -27,7 +27,7 @@ def test_progress_keeps_the_best_and_ends_where_the_spending_ends(mixed):
     assert found.value.tolist() == [t.value for t in at_target]
     assert found.best[:-1].tolist() == np.maximum.accumulate(found.value).tolist()
     assert found.best[-1] == found.best[-2] == mixed.best.value
-    assert found.spent[-1] == pytest.approx(mixed.spent)
+    assert found.spent[-1] == pytest.approx(mixed.spent / study(mixed).ledger.target)
 
 
 def test_a_direction_turns_the_staircase(minimized):
@@ -70,3 +70,15 @@ def test_equal_values_stand_in_the_middle():
 def test_failed_trials_have_no_line():
     opt = go(optimizer(), 4, failing=(1,))
     assert [t.number for t in trial_data.parallel_coordinates(study(opt)).marks.trials] == [0, 2, 3]
+
+
+def test_an_outlier_stands_at_the_end_of_its_axis_and_all_others_are_spread():
+    opt = optimizer(Space(a=Float(0, 1)), None, direction="minimize", budget=boca.targets(50))
+    for value in (3.0, 1e6, 2.0, 1.0, 1.5):
+        opt.tell(opt.ask(), value, seconds=1.0)
+    found = trial_data.parallel_coordinates(study(opt))
+    value = found.columns[-1]
+    assert value.position[1] == 1.0
+    assert np.ptp(np.delete(value.position, 1)) > 0.5
+    assert value.ticks[1][1].startswith("≥")
+    assert found.rank.tolist() == [0.4, 0.2, 0.6, 1.0, 0.8]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import math
 from html.parser import HTMLParser
@@ -56,8 +58,15 @@ class Page(HTMLParser):
 
     @property
     def figures(self):
-        (raw,) = [text for attrs, text in self.scripts if attrs.get("type") == "application/json"]
-        return json.loads(raw)
+        told = json.loads(self.unpacked("figures"))
+        for trace in (trace for figure in told["figures"].values() for trace in figure["data"] if "words" in trace):
+            trace["text"] = [told["words"][place] for place in trace.pop("words")]
+        return told["figures"]
+
+    def unpacked(self, key):
+        """Return what the browser unpacks from a script that is data."""
+        (raw,) = [text for attrs, text in self.scripts if attrs.get("id") == key]
+        return gzip.decompress(base64.b64decode(raw)).decode()
 
 
 def run(opt, n, value, failing=()):

@@ -48,7 +48,7 @@ def test_the_figures_have_the_numbers_of_the_study(hostile, parsed):
     opt, _ = hostile
     best = parsed.figures["progress"]["data"][0]
     assert best["y"][-1] == opt.best.value
-    assert best["x"][-1] == pytest.approx(opt.spent)
+    assert best["x"][-1] == pytest.approx(opt.spent / study(opt).ledger.target)
     assert parsed.figures["regret"]["data"][0]["y"][-1] == pytest.approx(opt.best.value + 1.0)
     seen = study(opt)
     name = model_data.by_influence(seen)[0]

@@ -43,22 +43,16 @@ def test_a_study_of_another_version_has_a_report_that_says_so():
     assert sentences.warnings(seen(lambda strategy: None)) == []
 
 
-def test_a_declared_cost_is_known_of_a_target_that_was_never_queried():
+def test_costs_are_what_was_spent_and_no_claim_of_what_was_saved():
     trials = [made(k, z={"n": 1.0 + k}, cost=3.0 * (1.0 + k)) for k in range(6)]
     problem = boca.Problem(PROBLEM.space, PROBLEM.fidelity, cost=lambda z: 3.0 * z["n"])
-    assert sentences.costs(kept(of(trials, problem))) == (
-        "6 trials cost 63 cost units. The same number of queries at the target would have cost 6 × 30 = 180 cost "
-        "units, 2.86 times as much."
-    )
+    assert sentences.costs(kept(of(trials, problem))) == ("6 trials cost 63 cost units.")
 
 
-def test_a_learned_cost_says_about():
+def test_a_learned_cost_is_in_seconds():
     trials = [made(k, z={"n": 1.0 + k}, cost=3.0 * (1.0 + k), seconds=3.0 * (1.0 + k)) for k in range(6)]
     seen = kept(of(trials, boca.Problem(PROBLEM.space, PROBLEM.fidelity)))
-    assert seen.ledger.target == pytest.approx(30.0, rel=0.1)
-    said = sentences.costs(seen)
-    assert "6 trials cost 63 s." in said
-    assert f"would have cost about 6 × {seen.ledger.target:.3g} =" in said
+    assert sentences.costs(seen) == "6 trials cost 63 s."
 
 
 def test_seconds_are_called_seconds():

@@ -41,7 +41,7 @@ def test_better_trials_are_darker(direction, darkest):
     problem = boca.Problem(Space(a=Float(0, 1)), direction=direction)
     trials = [made(k, z={}, value=float(k)) for k in range(4)]
     lines = trial_figures.parallel_coordinates(of(trials, problem)).figure["data"]
-    (dark,) = [line for line in lines if line["line"]["color"] == "#00224e"]
+    (dark,) = [line for line in lines if line["line"]["color"] == "#000000"]
     assert dark["y"][-2] == darkest / 3.0
 
 

@@ -12,10 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from boca.dashboard import matters
 from boca.dashboard.watch import WatchedStudy, Watcher
+from boca.plots.importance_data import importance
 from boca.plots.study import stored
 from boca.study.storage.reader import Reader
 
@@ -33,6 +35,8 @@ class Advice:
     told: int
     point: Mapping[str, Any] | None = None
     words: str | None = None
+    importance: Mapping[str, Any] | None = None
+    """Which parameters matter to the same model, as columns; None if there is no model of it."""
 
 
 class Adviser:
@@ -169,7 +173,7 @@ def advise(study: WatchedStudy) -> Advice:
         point["feasible"] = found.feasible
     if seen.best is not None and seen.believed is not None:  # variances were told: the best is not the luckiest
         point["best"] = seen.best.number
-    return Advice(study.told, point)
+    return Advice(study.told, point, importance=matters.columns(importance(seen)))
 
 
 def main() -> None:
@@ -183,4 +187,4 @@ def main() -> None:
         advice = advise(study)
     else:
         advice = Advice(0, words=watcher.world.trouble or "The study was deleted.")
-    json.dump({"told": advice.told, "point": advice.point, "words": advice.words}, sys.stdout, allow_nan=False)
+    json.dump(asdict(advice), sys.stdout, allow_nan=False)

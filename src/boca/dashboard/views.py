@@ -18,7 +18,6 @@ from boca.domain.problem import Problem
 from boca.domain.space import Point, Space
 from boca.domain.trial import Trial
 
-_MAX_LATEST = 12  # trials in the table; any other is shown by its number
 _MAX_FAILURES = 12  # trials in the table, the last ones
 _MAX_RUNNING = 200  # trials in the table, the first ones
 _MAX_MESSAGE = 400  # characters of a message in a table
@@ -67,10 +66,10 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "budget": spending.summary(shown.ledger),
         "best": _best(shown, advice),
         "advice": _advised(shown, advice),
+        "importance": None if advice is None else advice.importance,
         "running": [_running(shown, trial) for trial in shown.history.running[:_MAX_RUNNING]],
         "causes": [_cause(cause) for cause in causes(shown.history)[:_MAX_FAILURES]],
         "failures": [_row(t, problem) for t in failed[: -_MAX_FAILURES - 1 : -1]],
-        "latest": [_row(trial, problem) for trial in reversed(shown.history[-_MAX_LATEST:])],
         "trials": _columns(shown, since),
         "repriced": spending.repriced(shown.ledger),
     }
@@ -177,6 +176,9 @@ def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
         "told": [t.told for t in changed],
         "paid": [shown.ledger.charge(t) for t in changed],
         "at_target": [shown.problem.is_target(t.z) for t in changed],
+        "cost": [t.cost for t in changed],
+        "phase": [t.phase for t in changed],
+        "x": _transposed((_values(t.x, shown.problem.space) for t in changed), len(shown.problem.space.names)),
         "z": _transposed((_values(t.z, shown.problem.fidelity) for t in changed), len(shown.problem.fidelity)),
     }
 

@@ -99,9 +99,14 @@ class Marks:
         return placed(axis.positions, axis.name, [t.x | t.z for t in self.trials])
 
 
-def marks(study: StudyView, *, complete: bool = False) -> Marks:
-    """Return all trials, or only the complete ones."""
-    trials = tuple(t for t in study.history if t.state == "complete" or not complete)
+def marks(study: StudyView, *, complete: bool = False, options: Mapping[str, Any] | None = None) -> Marks:
+    """Return all trials, or only the complete ones, or those with these options."""
+    wanted = {} if options is None else options
+    trials = tuple(
+        t
+        for t in study.history
+        if (t.state == "complete" or not complete) and all(t.x.get(name) == value for name, value in wanted.items())
+    )
     return Marks(
         trials,
         np.array([study.problem.is_target(t.z) for t in trials], dtype=bool),

@@ -58,6 +58,14 @@ def plain(name: str, longest: int = 28) -> str:
     return text(name, longest).replace("$", r"\$")
 
 
+def middle_cut(name: str, longest: int = 28) -> str:
+    """Return a name without its middle if it is long: names that begin alike can still be told apart."""
+    if len(name) <= longest:
+        return name
+    end = longest // 2 - 1
+    return f"{name[: longest - end - 1]}…{name[-end:]}"
+
+
 def set_axis(ax: Axes, which: Literal["x", "y"], axis: Axis) -> None:
     """Give an axis the name, the range, the scale and the ticks of a parameter."""
     on = ax.xaxis if which == "x" else ax.yaxis

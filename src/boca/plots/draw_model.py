@@ -12,6 +12,7 @@ import numpy as np
 
 from boca.domain.errors import one_of
 from boca.domain.space import FloatArray
+from boca.domain.words import point
 from boca.plots import model_data as data
 from boca.plots.axis import Marks, Note, placed
 from boca.plots.canvas import COLOR_MAP, edges, empty, model_axes, new_axes, plain, set_axis, whole_ticks
@@ -26,6 +27,7 @@ Which = Literal["bandwidths", "scales"]
 _BLUE, _ORANGE = "#0072B2", "#D55E00"  # the color-blind can tell them apart
 _COLORS = ("#000000", _BLUE, _ORANGE, "#009E73", "#7F7F7F", "#CC79A7")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (8, 1, 2, 1)))
+_MAX_OPTIONS = 48  # characters of the options in a legend
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -38,7 +40,8 @@ def slices(
     """Draw the posterior at the target along one parameter, with the trials at all fidelities.
 
     Without a name, along the parameter with the shortest length scale.  The other parameters are as at the recommended
-    point, or as `at` says; every trial stands at its own value of the parameter, whatever its others are.
+    point, or as `at` says.  The trials are those with the same options; each stands at its own value of the parameter,
+    whatever its other numbers are.
     """
     seen = study(source)
     ax = model_axes(ax, seen)
@@ -57,7 +60,12 @@ def slices(
         ax.plot(found.position, found.mean, color=_BLUE, label=label)
     _results(ax, found.marks.along(found.axis), found.marks)
     set_axis(ax, "x", found.axis)
-    ax.legend(fontsize="small")
+    if found.useful is not None:
+        ax.set_ylim(found.useful.low, found.useful.high)
+    if found.options:
+        ax.legend(fontsize="small", title=plain(f"with {point(found.options)}", _MAX_OPTIONS), title_fontsize="small")
+    else:
+        ax.legend(fontsize="small")
     return ax
 
 
@@ -105,7 +113,8 @@ def map2d(
 ) -> Axes:
     """Draw the posterior mean at the target over two parameters, with the trials at all fidelities.
 
-    Lines join points of equal deviation; a star is the recommended point.
+    Lines join points of equal mean, dotted ones points of equal deviation, with their values; a star is the recommended
+    point.
 
     Args:
         source: An `Optimizer`, a `Result` or what `load` returns.
@@ -121,8 +130,9 @@ def map2d(
     if isinstance(found, Note):
         return empty(ax, found)
     borders = (edges(found.x, found.x_position), edges(found.y, found.y_position))
-    mesh = ax.pcolormesh(*borders, found.mean, cmap=COLOR_MAP, shading="flat", rasterized=True)
-    _deviations(ax, found)
+    low, high = (None, None) if found.useful is None else (found.useful.low, found.useful.high)
+    mesh = ax.pcolormesh(*borders, found.mean, cmap=COLOR_MAP, shading="flat", rasterized=True, vmin=low, vmax=high)
+    _lines(ax, found)
     across, up = found.marks.along(found.x), found.marks.along(found.y)
     for where, marker, face, edge in (
         (~found.marks.at_target & ~found.marks.failed, "^", "white", "black"),
@@ -135,22 +145,29 @@ def map2d(
         ax.scatter(best[0], best[1], marker="*", s=170, c="white", edgecolors="black", linewidths=0.9, zorder=5)
     set_axis(ax, "x", found.x)
     set_axis(ax, "y", found.y)
-    ax.figure.colorbar(mesh, ax=ax, label="mean of f at the target")
+    ax.figure.colorbar(
+        mesh, ax=ax, label="mean of f at the target", extend="neither" if found.useful is None else "both"
+    )
     return ax
 
 
-def _deviations(ax: Axes, found: data.Map) -> None:
-    """Draw lines of equal deviation, unless an axis has no order or the deviation is the same everywhere."""
+def _lines(ax: Axes, found: data.Map) -> None:
+    """Draw lines of equal mean and of equal deviation with their values, unless an axis has no order."""
     from matplotlib.patheffects import AbstractPathEffect, withStroke
 
-    if "choice" in (found.x.scale, found.y.scale) or not np.ptp(found.std) > 1e-9 * np.max(found.std):
+    if "choice" in (found.x.scale, found.y.scale):
         return
-    lines = ax.contour(found.x_position, found.y_position, found.std, 4, colors="black", linewidths=0.7)
-    # readable on dark and on light
     halo: list[AbstractPathEffect] = [withStroke(linewidth=2.0, foreground="white", alpha=0.7)]
-    lines.set_path_effects(halo)
-    for label in ax.clabel(lines, fontsize="x-small", fmt="±%.2g"):
-        label.set_path_effects(halo)
+    mean = found.mean if found.useful is None else np.clip(found.mean, found.useful.low, found.useful.high)
+    for moment, count, style, words in ((mean, 6, "solid", "%.3g"), (found.std, 3, "dotted", "±%.2g")):
+        if not np.ptp(moment) > 1e-9 * np.max(np.abs(moment)):  # the same everywhere
+            continue
+        lines = ax.contour(
+            found.x_position, found.y_position, moment, count, colors="black", linewidths=0.8, linestyles=style
+        )
+        lines.set_path_effects(halo)  # readable on dark and on light
+        for label in ax.clabel(lines, fontsize="x-small", fmt=words):
+            label.set_path_effects(halo)
 
 
 # Along fidelities -------------------------------------------------------------------------------------------------
@@ -188,6 +205,8 @@ def information_gap(
         )
     set_axis(ax, "x", found.axis)
     ax.legend(fontsize="small")
+    if not ax.get_title():
+        ax.set_title(found.sentence, fontsize="small", color="0.35", wrap=True)
     return ax
 
 

@@ -6,37 +6,90 @@ are crosses.  Color maps go from dark to light.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from boca.domain.errors import InvalidInput, one_of
+from boca.domain.problem import Direction
 from boca.domain.space import FloatArray, finite_number
 from boca.domain.words import text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Marks, Note
-from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, new_axes, plain, set_axis, set_ticks, whole_ticks
+from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, middle_cut, new_axes, plain, set_axis, whole_ticks
+from boca.plots.progress_data import Band, band
 from boca.plots.study import StudyView, study
+from boca.plots.window import window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Scale = Literal["useful", "all", "log"]
+
 _DIRECTIONS = {"maximize": "higher is better", "minimize": "lower is better"}
+_MAX_NAME = 18  # characters of a name below an axis
+_MAX_UPRIGHT = 40  # characters of all names together that fit side by side
 _LANE = 1.25  # height of one fidelity among others: its unit range, and room for its name
 
 
 # Progress ---------------------------------------------------------------------------------------------------------
 
 
-def progress(source: object, *, ax: Axes | None = None) -> Axes:
-    """Draw the best value at the target against the budget spent; the curve starts at the first result there."""
-    seen = study(source)
-    ax = new_axes(ax)
-    found = data.progress(seen)
-    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[seen.problem.direction]})")
+def progress(source: object, *, scale: Scale = "useful", ax: Axes | None = None) -> Axes:
+    """Draw the best value at the target against the budget spent; the curve starts at the first result there.
+
+    Args:
+        source: An `Optimizer`, a `Result` or what `load` returns; or a list of them, the runs of which the median is
+            drawn, with a band that holds the middle half.
+        scale: Of the values. "useful" leaves out results that are far from typical, and says how many: one outlier
+            would flatten the curve. "all" shows every result, and "log" does so on a log axis, for positive values.
+        ax: Where to draw; None for new axes.
+    """
+    one_of(scale, get_args(Scale), "scale")
+    runs = [study(each) for each in source] if isinstance(source, list | tuple) else [study(source)]
+    if not runs:
+        raise InvalidInput("source must be a study or a list of at least one; got an empty list.")
+    seen, ax = runs[0], new_axes(ax)
+    direction = seen.problem.direction
+    found = data.progress(seen) if len(runs) == 1 else band(runs)
+    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[direction]})")
     if isinstance(found, Note):
         return empty(ax, found)
-    _staircase(ax, found)
+    if isinstance(found, Band):
+        shown = _band(ax, found)
+    else:
+        _staircase(ax, found)
+        shown = found.best, found.value
+    _scale_values(ax, scale, *shown, direction, isinstance(found, Band))
     return ax
+
+
+def _band(ax: Axes, found: Band) -> tuple[FloatArray, FloatArray]:
+    """Draw the median of several runs and the middle half of them; return the median, and all ends of the band."""
+    ax.fill_between(found.spent, found.low, found.high, step="post", color="0.82", linewidth=0, label="middle half")
+    ax.step(found.spent, found.median, where="post", color="black", label=f"median of {found.runs} runs")
+    ax.set_xlim(left=0.0)
+    ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, frameon=False)
+    ends = np.concatenate([found.low, found.high])
+    return found.median, ends[np.isfinite(ends)]
+
+
+def _scale_values(
+    ax: Axes, scale: Scale, best: FloatArray, values: FloatArray, direction: Direction, is_band: bool
+) -> None:
+    if scale == "log":
+        low = min(float(each.min()) for each in (best, values) if len(each))
+        if not low > 0.0:
+            raise InvalidInput(f'scale="log" takes positive values; the lowest is {low:.3g}. Use "useful" or "all".')
+        ax.set_yscale("log")
+    useful = window(best, values, direction) if scale == "useful" else None
+    if useful is not None:
+        ax.set_ylim(useful.low, useful.high)
+        said = f"{useful.beyond} worse {'result is' if useful.beyond == 1 else 'results are'} outside"
+        note = "worse values are outside" if is_band else said
+        place = (0.99, 0.02, "bottom") if direction == "maximize" else (0.99, 0.98, "top")
+        x, y, side = place
+        ax.text(x, y, note, transform=ax.transAxes, ha="right", va=side, fontsize="small", color="0.35")
 
 
 def regret(source: object, optimum: float, *, ax: Axes | None = None) -> Axes:
@@ -66,12 +119,11 @@ def _staircase(ax: Axes, found: data.BestSoFar) -> None:
         label="trial at the target",
     )
     ax.set_xlim(left=0.0)
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=2, frameon=False)
 
 
 def _spent(seen: StudyView) -> str:
-    unit = {"cost": "cost units"}.get(seen.ledger.unit, seen.ledger.unit)
-    return f"budget spent ({unit})"
+    return f"budget spent ({data.counted(seen)[0]})"
 
 
 # Fidelities -------------------------------------------------------------------------------------------------------
@@ -149,41 +201,54 @@ def _by_cost(ax: Axes, across: FloatArray, up: FloatArray, marks: Marks) -> Any:
 def parallel_coordinates(source: object, *, ax: Axes | None = None) -> Axes:
     """Draw every complete trial as a line through its parameters, its fidelities and its value.
 
-    Lines at the target are solid, lower fidelities dashed and thin; better values are darker.
+    The best tenth of the trials, 25 at most, is black, solid at the target and dashed below it; the others are thin and
+    grey, better ones darker.  Values that are far from typical stand at the end of their axis.
     """
     seen = study(source)
+    is_new = ax is None
     ax = new_axes(ax)
     found = data.parallel_coordinates(seen)
     if isinstance(found, Note):
         return empty(ax, found)
-    cmap = f"{COLOR_MAP}_r" if seen.problem.direction == "maximize" else COLOR_MAP
-    shades = _lines(ax, found, cmap)
+    _lines(ax, found)
     places = np.arange(len(found.columns), dtype=float)
     for place, column in zip(places, found.columns, strict=True):
         _upright(ax, float(place), column)
-    ax.set(xlim=(-0.1, len(places) - 0.6), ylim=(-0.05, 1.05), yticks=[])
-    set_ticks(ax.xaxis, places, [column.name for column in found.columns])
-    ax.figure.colorbar(shades, ax=ax, label="value")
+    ax.set(xlim=(-0.15, len(places) - 0.5), ylim=(-0.05, 1.05), yticks=[])
+    ax.spines[:].set_visible(False)
+    names = [plain(middle_cut(column.name, _MAX_NAME)) for column in found.columns]
+    is_long = sum(map(len, names)) > _MAX_UPRIGHT
+    ax.set_xticks(places, names, rotation=35 if is_long else 0, ha="right" if is_long else "center")
+    if is_new:
+        ax.figure.set_size_inches(max(6.4, 0.62 * len(places)), 4.0)  # type: ignore[union-attr]
+    ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, frameon=False)
     return ax
 
 
-def _lines(ax: Axes, found: data.Parallel, cmap: str) -> Any:
-    """Draw one line per trial and return what maps values to colors."""
-    from matplotlib.cm import ScalarMappable
+def _lines(ax: Axes, found: data.Parallel) -> None:
+    """Draw one line per trial, the best ones last."""
     from matplotlib.collections import LineCollection
-    from matplotlib.colors import Normalize
 
     heights = np.column_stack([column.position for column in found.columns])  # (n, columns)
-    places, value = np.arange(heights.shape[1], dtype=float), found.marks.value
-    shades = ScalarMappable(Normalize(float(value.min()), float(value.max())), cmap)
-    for where, style, width in ((~found.marks.at_target, (0, (3, 2)), 0.7), (found.marks.at_target, "-", 1.5)):
+    places = np.arange(heights.shape[1], dtype=float)
+    is_best = found.rank > 1.0 - found.best_share
+    order = np.argsort(found.rank, kind="stable")
+    others = [np.column_stack([places, heights[k]]) for k in order if not is_best[k]]
+    greys = [str(round(0.88 - 0.3 * float(found.rank[k]), 3)) for k in order if not is_best[k]]
+    if others:
+        ax.add_collection(LineCollection(others, colors=greys, linewidths=0.6, label="other trials"))
+    for where, style, label in (
+        (is_best & ~found.marks.at_target, (0, (3, 2)), "best trials, below the target"),
+        (is_best & found.marks.at_target, "-", "best trials, at the target"),
+    ):
         paths = [np.column_stack([places, row]) for row in heights[where]]
-        colors = shades.to_rgba(value[where])
-        ax.add_collection(LineCollection(paths, colors=colors, linewidths=width, linestyles=[style], alpha=0.9))
-    return shades
+        if paths:
+            lines = LineCollection(paths, colors="black", linewidths=1.0, linestyles=[style], label=label)
+            ax.add_collection(lines)
 
 
 def _upright(ax: Axes, place: float, column: data.Column) -> None:
+    """Draw one axis, with its numbers on white beside it so that no line runs through them."""
     ax.axvline(place, color="black", linewidth=0.8)
     for height, label in column.ticks[:: 1 + len(column.ticks) // MAX_TICKS]:
         ax.annotate(
@@ -193,5 +258,6 @@ def _upright(ax: Axes, place: float, column: data.Column) -> None:
             textcoords="offset points",
             fontsize="x-small",
             va="center",
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5},
+            zorder=5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
         )

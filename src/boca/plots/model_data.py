@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from boca.domain.errors import InvalidInput
 from boca.domain.space import FloatArray, Point, Space
-from boca.domain.trial import Trial
+from boca.domain.trial import Trial, sign
 from boca.domain.words import point
 from boca.model.encoding import Encoding
 from boca.model.posterior import Model, Posterior
 from boca.plots.axis import Axis, Marks, Mask, Note, axis_of, marks
 from boca.plots.study import StudyView
+from boca.plots.window import Window, window
 from boca.strategies.base import knows_gp
 from boca.strategies.boca_information import information_gap as gap_of
 
@@ -85,7 +86,12 @@ class Slice:
     position: FloatArray  # (m,)
     mean: FloatArray  # (m,)
     std: FloatArray  # (m,)
+    options: Point
+    """The options of the other parameters that the center has."""
     marks: Marks
+    """The trials with these options: those with others are results of another curve."""
+    useful: Window | None
+    """The part of the axis of values that an outlier does not flatten; None for all of it."""
 
 
 def slices(study: StudyView, name: str | None = None, *, at: Mapping[str, Any] | None = None) -> Slice | Note:
@@ -100,7 +106,16 @@ def slices(study: StudyView, name: str | None = None, *, at: Mapping[str, Any] |
     U[:, list(study.problem.space).index(axis.name)] = u
     U = _existing(study.problem.space, U)
     mean, std = posterior(study.model, U)
-    return Slice(axis, through, axis.at(u), mean, std, marks(study))
+    others = {key: q for key, q in study.problem.space.items() if key != axis.name and not q.is_ordered}
+    options = {key: through[key] for key in others if key in through}
+    shown = marks(study, options=options)
+    return Slice(axis, through, axis.at(u), mean, std, options, shown, _useful(study))
+
+
+def _useful(study: StudyView) -> Window | None:
+    told = np.array([trial.value for trial in study.history.complete], dtype=float)
+    turn = sign(study.problem.direction)
+    return window(turn * np.max(turn * told, keepdims=True), told, study.problem.direction) if len(told) else None
 
 
 @dataclass(frozen=True)
@@ -115,6 +130,8 @@ class Map:
     mean: FloatArray  # (k, m)
     std: FloatArray  # (k, m)
     marks: Marks
+    useful: Window | None
+    """The part of the values that an outlier does not flatten; None for all of it."""
 
 
 def map2d(
@@ -144,7 +161,8 @@ def map2d(
     U[:, names.index(along.name)] = np.repeat(v, len(u))
     U = _existing(space, U)
     mean, std = (moment.reshape(len(v), len(u)) for moment in posterior(study.model, U))
-    return Map(across, along, through, across.at(u), along.at(v), mean, std, marks(study))
+    shown = marks(study)
+    return Map(across, along, through, across.at(u), along.at(v), mean, std, shown, _useful(study))
 
 
 # Along fidelities -------------------------------------------------------------------------------------------------
@@ -161,6 +179,16 @@ class Gap:
     queried: FloatArray  # (n,), xi of every trial
     decision: int | None
     """The trial whose decision had these hyperparameters; None for the model after all results."""
+
+    @property
+    def sentence(self) -> str:
+        """Say what the gap means, with that of the median trial below the target if there is one."""
+        below = self.queried[~self.marks.at_target]
+        meaning = "0: a query tells all about f at its x; 1: nothing"
+        if not len(below):
+            return f"{meaning}."
+        gap = float(np.median(below))
+        return f"{meaning}. The median trial below the target leaves {gap:.0%} of the standard deviation of f."
 
 
 def information_gap(study: StudyView, name: str | None = None, *, number: int | None = None) -> Gap | Note:

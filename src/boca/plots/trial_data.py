@@ -15,9 +15,12 @@ from boca.domain.trial import Trial, sign
 from boca.domain.words import option
 from boca.plots.axis import Axis, Marks, Note, marks, placed
 from boca.plots.study import StudyView
+from boca.plots.window import Window, window
 
+_BEST_SHARE = 0.1  # of the trials, which parallel coordinates bring out ...
+_MOST_BEST = 25  # ... and how many at most
 _MAX_TICK = 12  # characters of a number beside an axis
-_MAX_OPTION = 16  # characters of an option beside an axis
+_MAX_OPTION = 10  # characters of an option beside an axis
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class BestSoFar:
 
 
 def progress(study: StudyView) -> BestSoFar | Note:
-    charges = np.cumsum([study.ledger.charge(t) for t in study.history.finished])
+    unit, one = counted(study)
+    charges = np.cumsum([study.ledger.charge(t) for t in study.history.finished]) / one
     told = [
         (float(spent), t)
         for spent, t in zip(charges, study.history.finished, strict=True)
@@ -45,7 +49,19 @@ def progress(study: StudyView) -> BestSoFar | Note:
     value = np.array([t.value for t in trials], dtype=float)
     turn = sign(study.problem.direction)
     best = turn * np.maximum.accumulate(turn * value)
-    return BestSoFar(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, study.ledger.unit)
+    return BestSoFar(np.append(at, charges[-1]), np.append(best, best[-1]), at, value, trials, unit)
+
+
+def counted(study: StudyView) -> tuple[str, float]:
+    """Return the unit in which a budget is shown, and how much of the ledger's is one: target evaluations if possible.
+
+    A budget that was given in seconds or cost units stays in these.
+    """
+    ledger = study.ledger
+    is_in_targets = study.limit is None or study.limit.unit == "targets"
+    if is_in_targets and (ledger.unit == "targets" or ledger.target):
+        return "target evaluations", (ledger.target or 1.0) if ledger.unit != "targets" else 1.0
+    return {"cost": "cost units", "targets": "target evaluations"}.get(ledger.unit, ledger.unit), 1.0
 
 
 def regret(study: StudyView, optimum: float) -> BestSoFar | Note:
@@ -93,6 +109,14 @@ class Parallel:
     columns: tuple[Column, ...]
     marks: Marks
     """The complete trials only."""
+    rank: FloatArray  # (n,)
+    """From 0, the worst value, to 1, the best: an outlier must not make all others alike."""
+
+    @property
+    def best_share(self) -> float:
+        """Which share of the trials a picture brings out: a tenth, of few trials one, of many no more than can be told
+        apart."""
+        return min(max(_BEST_SHARE * len(self.rank), 0.5), _MOST_BEST + 0.5) / len(self.rank)
 
 
 def parallel_coordinates(study: StudyView) -> Parallel | Note:
@@ -103,15 +127,27 @@ def parallel_coordinates(study: StudyView) -> Parallel | Note:
         Column(name, placed(parameter.to_unit, name, [t.x | t.z for t in shown.trials]), _ticks(parameter))
         for name, parameter in (*study.problem.space.items(), *study.problem.fidelity.items())
     ]
-    return Parallel((*columns, _value_column(shown.value)), shown)
+    turn = sign(study.problem.direction)
+    best = turn * np.max(turn * shown.value)
+    useful = window(np.array([best]), shown.value, study.problem.direction)
+    order = np.argsort(np.argsort(turn * shown.value, kind="stable"), kind="stable")
+    return Parallel((*columns, _value_column(shown.value, useful)), shown, (order + 1.0) / len(order))
 
 
-def _value_column(value: FloatArray) -> Column:
+def _value_column(value: FloatArray, useful: Window | None) -> Column:
+    """Return where values stand; those outside of the useful range stand at its end."""
     low, high = float(value.min()), float(value.max())
+    first, last = (option(float(f"{end:.4g}"), _MAX_TICK) for end in (low, high))
+    if useful is not None:
+        if useful.low > low:
+            low, first = useful.low, f"≤ {useful.low:.3g}"
+        if useful.high < high:
+            high, last = useful.high, f"≥ {useful.high:.3g}"
     if not high > low:
-        return Column("value", np.full(len(value), 0.5), [(0.5, option(low, _MAX_TICK))])
-    position = (0.5 * value - 0.5 * low) / (0.5 * high - 0.5 * low)  # halved: the range of two huge values is finite
-    return Column("value", position, [(0.0, option(low, _MAX_TICK)), (1.0, option(high, _MAX_TICK))])
+        return Column("value", np.full(len(value), 0.5), [(0.5, first)])
+    inside = np.clip(value, low, high)
+    position = (0.5 * inside - 0.5 * low) / (0.5 * high - 0.5 * low)  # halved: the range of two huge values is finite
+    return Column("value", position, [(0.0, first), (1.0, last)])
 
 
 def _ticks(parameter: Parameter) -> list[tuple[float, str]]:

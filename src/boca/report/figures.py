@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from boca.plots.study import StudyView
-from boca.report import model_figures, trial_figures
+from boca.report import importance_figure, model_figures, trial_figures
 from boca.report.traces import Picture
 
 
@@ -15,6 +15,7 @@ def pictures(study: StudyView, optimum: float | None = None) -> Iterator[Picture
     if optimum is not None:
         yield trial_figures.regret(study, optimum)
     yield from trial_figures.fidelities(study)
+    yield importance_figure.importance(study)
     yield from model_figures.slices(study)
     yield model_figures.map2d(study)
     yield from model_figures.information_gaps(study)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from boca.domain.space import FloatArray
-from boca.domain.words import expected, text
+from boca.domain.words import expected, point, text
 from boca.plots import model_data as data
 from boca.plots.axis import Note, placed
 from boca.plots.model_data import BAND
@@ -32,6 +32,7 @@ from boca.report.traces import (
 )
 
 MAX_SLICES = 8  # the parameters with the shortest length scales; the others hardly change f
+_MAX_OPTIONS = 120  # characters of the options in a caption
 MAX_GAPS = 8  # one figure each; a study with more fidelities would be a page of them
 
 
@@ -41,12 +42,14 @@ MAX_GAPS = 8  # one figure each; a study with more fidelities would be a page of
 def slices(study: StudyView) -> Iterator[Picture]:
     caption = (
         f"What the model expects of f at the target, mean ± {BAND:g} std, with the other parameters as recommended. "
-        "Discs are trials at the target, triangles below it, whatever their other parameters are."
+        "Discs are trials at the target, triangles below it"
     )
     for i, name in enumerate(data.by_influence(study)[:MAX_SLICES]):
         found = data.slices(study, name)
         figure = found if isinstance(found, Note) else _slice(found)
-        yield Picture(f"slice-{i}", f"Slice along {text(name, MAX_NAME)}", caption, figure)
+        options = {} if isinstance(found, Note) else found.options
+        of = f", of those with {text(point(options), _MAX_OPTIONS)}." if options else "."
+        yield Picture(f"slice-{i}", f"Slice along {text(name, MAX_NAME)}", caption + of, figure)
         if isinstance(figure, Note) and study.model is None:
             return  # the others would say the same
 
@@ -63,7 +66,8 @@ def _slice(found: data.Slice) -> Figure:
             trials = chosen(found.marks.trials, where)
             points = points_of(across[where], found.marks.value[where], trials, name=name, color=color, symbol=symbol)
             traces.append(points)
-    return figure_of(traces, x=axis_of(found.axis), y={"title": {"text": "value"}})
+    useful = {} if found.useful is None else {"range": [found.useful.low, found.useful.high]}
+    return figure_of(traces, x=axis_of(found.axis), y={"title": {"text": "value"}} | useful)
 
 
 def _belief(found: data.Slice) -> list[Figure]:
@@ -126,7 +130,7 @@ def _heat(found: data.Map) -> Figure:
         "hoverinfo": "text",
         "colorscale": "Cividis",
         "colorbar": {"title": {"text": "mean"}, "thickness": 10},
-    }
+    } | ({} if found.useful is None else {"zmin": found.useful.low, "zmax": found.useful.high})
 
 
 def _map_marks(found: data.Map) -> Iterator[Figure]:
@@ -154,8 +158,10 @@ def information_gaps(study: StudyView) -> Iterator[Picture]:
     for i, name in enumerate(names or [None]):
         found = data.information_gap(study, name)
         title = "Information gap" if name is None else f"Information gap along {text(name, MAX_NAME)}"
-        figure = found if isinstance(found, Note) else _gap(found)
-        yield Picture(f"gap-{i}", title, caption, figure)
+        if isinstance(found, Note):
+            yield Picture(f"gap-{i}", title, caption, found)
+        else:
+            yield Picture(f"gap-{i}", title, f"{caption} {found.sentence}", _gap(found))
 
 
 def _gap(found: data.Gap) -> Figure:

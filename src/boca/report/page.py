@@ -1,16 +1,17 @@
 """The page of the report: one file that loads nothing and runs only its own two scripts.
 
-Names, options and reasons may hold anything.  Text is escaped.  The numbers of the figures are JSON in which no
-character can end a script.  The content policy of the page, by the hashes of its scripts, keeps a browser from running
-or fetching anything else.
+Names, options and reasons may hold anything.  Text is escaped.  Plotly's library and the numbers of the figures are
+packed, as letters and digits: they are most of the file.  The browser unpacks them.  The content policy of the page, by
+the hashes of its scripts, keeps a browser from running or fetching anything else, the unpacked library included.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -21,9 +22,9 @@ from boca.domain.words import option, point, readable, text
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
 from boca.report import figures, sentences
-from boca.report.traces import Picture
+from boca.report.traces import Figure, Picture
 
-MAX_ROWS = 2000  # of the table of trials, which is then cut in the middle: a browser lays out more slowly
+MAX_ROWS = 1000  # of the table of trials, which is then cut in the middle: it would be most of the file
 _MAX_SENTENCE = 600  # characters of a reason, an error or a warning
 _MAX_HEAD = 24  # characters of a name above a column
 _MAX_OPTION = 60  # characters of a value in a row
@@ -32,10 +33,23 @@ _MAX_OPTION = 60  # characters of a value in a row
 _DRAW = """
 const settings = {responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "",
   modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "select2d", "lasso2d"]};
-const figures = JSON.parse(document.getElementById("figures").textContent);
-for (const [key, figure] of Object.entries(figures)) {
-  Plotly.newPlot("figure-" + key, figure.data, figure.layout, settings);
+async function unpack(id) {
+  const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 }
+async function draw() {
+  const library = document.createElement("script");
+  library.textContent = await unpack("library");
+  document.body.append(library);
+  const { words, figures } = JSON.parse(await unpack("figures"));
+  for (const [key, figure] of Object.entries(figures)) {
+    for (const trace of figure.data) if (trace.words) trace.text = trace.words.map((place) => words[place]);
+    Plotly.newPlot("figure-" + key, figure.data, figure.layout, settings);
+  }
+}
+draw().catch((error) => {
+  for (const plot of document.querySelectorAll(".plot")) plot.textContent = `This browser cannot draw it: ${error}`;
+});
 """
 
 _STYLE = """
@@ -83,19 +97,31 @@ def page(study: StudyView, *, optimum: float | None = None) -> str:
             _section("searched", "What was searched", _searched(study)),
             _section("pictures", "Plots", _pictures(drawn)),
             _section("trials", "Trials", _trials(study)),
-            f"<script>{library}</script>",
-            f'<script type="application/json" id="figures">{script_json(data)}</script>',
+            f'<script type="text/plain" id="library">{packed(library)}</script>',
+            f'<script type="text/plain" id="figures">{packed(json.dumps(shared(data), allow_nan=False))}</script>',
             f"<script>{_DRAW}</script>\n</body>\n</html>\n",
         ]
     )
 
 
-def script_json(value: object) -> str:
-    """Return JSON that cannot end a script, open a comment or break a line, and parses to the same value."""
-    dumped = json.dumps(value, allow_nan=False, ensure_ascii=False)
-    for character in ("<", ">", "&", "\u2028", "\u2029"):
-        dumped = dumped.replace(character, f"\\u{ord(character):04x}")
-    return dumped
+def shared(data: Mapping[str, Figure]) -> dict[str, Any]:
+    """Return the figures with every text under the pointer once: a trial has the same one in most of them."""
+    places: dict[str, int] = {}
+    figures = {key: {**figure, "data": [_sharing(t, places) for t in figure["data"]]} for key, figure in data.items()}
+    return {"words": list(places), "figures": figures}
+
+
+def _sharing(trace: Figure, places: dict[str, int]) -> Figure:
+    said = trace.get("text")
+    if not isinstance(said, list) or not all(isinstance(words, str) for words in said):
+        return trace
+    rest = {key: value for key, value in trace.items() if key != "text"}
+    return rest | {"words": [places.setdefault(words, len(places)) for words in said]}
+
+
+def packed(words: str) -> str:
+    """Return text in a form that takes a fraction of the space and cannot end a script."""
+    return base64.b64encode(gzip.compress(words.encode(), 9, mtime=0)).decode()
 
 
 def _plotly() -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from boca.domain.space import Parameter
-from boca.domain.words import expected, option, point, readable, text
+from boca.domain.words import expected, option, point, text
 from boca.plots import model_data
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
@@ -57,21 +57,11 @@ def findings(study: StudyView) -> list[tuple[str, str]]:
 
 
 def costs(study: StudyView) -> str:
-    """Return what the trials cost, and what the same number of queries at the target would have cost."""
+    """Return what the trials cost."""
     ledger = study.ledger
     paid = [t for t in study.history.finished if not t.added]
     imported = sum(t.added for t in study.history)
     words = [f"{_count(len(paid), 'trial', 'trials')} cost {ledger.spent_in_words}."]
-    each = ledger.target
-    if paid and each is not None and study.problem.fidelity:
-        about = "" if ledger.is_exact else "about "
-        total = len(paid) * each
-        times = f"{total / ledger.spent:.3g}" if ledger.spent > 0 else "1"
-        more = "" if times == "1" else f", {times} times as much"
-        words.append(
-            f"The same number of queries at the target would have cost {about}{len(paid)} × {readable(each)} = "
-            f"{ledger.in_words(total)}{more}."
-        )
     if imported:
         words.append(f"{_count(imported, 'imported result was', 'imported results were')} not charged.")
     return " ".join(words)

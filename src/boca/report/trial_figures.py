@@ -10,6 +10,7 @@ from boca.domain.words import readable, text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Note
 from boca.plots.study import StudyView
+from boca.plots.window import Window, window
 from boca.report.traces import (
     BLACK,
     MAX_NAME,
@@ -24,15 +25,24 @@ from boca.report.traces import (
 )
 
 MAX_FIDELITIES = 8  # one figure each; a study with more would be a page of them
-_SHADES = ("#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#e8d445")  # of cividis, dark to light
+_SHADES = ("#000000", "#a0a0a0", "#bcbcbc", "#d4d4d4")
+_WORSE = (0.4, 0.7)  # the shares of better trials at which the next shade begins
 _MAX_TICKS = 16  # beside one axis of the parallel coordinates
 _MAX_TICK = 16  # characters of one
 
 
 def progress(study: StudyView) -> Picture:
     found = data.progress(study)
-    figure = found if isinstance(found, Note) else _staircase(found, "best at the target")
-    return Picture("progress", "Progress", "The best value at the target against the budget spent.", figure)
+    caption = "The best value at the target against the budget spent."
+    if isinstance(found, Note):
+        return Picture("progress", "Progress", caption, found)
+    figure = _staircase(found, "best at the target")
+    useful = window(found.best, found.value, study.problem.direction)
+    if useful is not None:
+        caption += f" Results beyond the axis: {useful.beyond}; the button shows all."
+        figure["layout"]["yaxis"]["range"] = [useful.low, useful.high]
+    figure["layout"] |= scales(useful, is_positive=bool(np.all(found.value > 0)))
+    return Picture("progress", "Progress", caption, figure)
 
 
 def regret(study: StudyView, optimum: float) -> Picture:
@@ -41,6 +51,21 @@ def regret(study: StudyView, optimum: float) -> Picture:
     if isinstance(found, data.BestSoFar) and isinstance(figure, dict) and np.all(found.value > 0):
         figure["layout"]["yaxis"]["type"] = "log"
     return Picture("regret", "Regret", f"How far the best falls short of the known optimum, {optimum:.6g}.", figure)
+
+
+def scales(useful: Window | None, *, is_positive: bool) -> Figure:
+    """Return the part of a layout that has buttons for the axis of values: its useful part, all, and log."""
+    to: dict[str, Figure] = {}
+    if useful is not None:
+        to["useful"] = {"yaxis.type": "linear", "yaxis.range": [useful.low, useful.high]}
+    to["all"] = {"yaxis.type": "linear", "yaxis.autorange": True}
+    if is_positive:
+        to["log"] = {"yaxis.type": "log", "yaxis.autorange": True}
+    if len(to) == 1:
+        return {}
+    buttons = [{"label": label, "method": "relayout", "args": [change]} for label, change in to.items()]
+    look = {"type": "buttons", "direction": "right", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
+    return {"updatemenus": [look | {"buttons": buttons, "pad": {"r": 0, "t": 0}, "font": {"size": 11}}]}
 
 
 def _staircase(found: data.BestSoFar, label: str) -> Figure:
@@ -56,10 +81,9 @@ def _staircase(found: data.BestSoFar, label: str) -> Figure:
         "hoverinfo": "text",
     }
     points = points_of(found.at, found.value, found.trials, name="trial at the target", color="#999999")
-    unit = "cost units" if found.unit == "cost" else found.unit
     return figure_of(
         [best, points],
-        x={"title": {"text": f"budget spent ({unit})"}, "rangemode": "tozero"},
+        x={"title": {"text": f"budget spent ({found.unit})"}, "rangemode": "tozero"},
         y={"title": {"text": label}},
     )
 
@@ -105,18 +129,18 @@ def _fidelity(found: data.Fidelities, axis: Axis) -> Figure:
 def parallel_coordinates(study: StudyView) -> Picture:
     caption = (
         "Every complete trial through its parameters, its fidelities and its value. Dashed lines are below the target; "
-        "better trials are darker."
+        "the best tenth of the trials, 25 at most, is black, and better ones are darker. Values far from typical stand "
+        "at the end."
     )
     found = data.parallel_coordinates(study)
-    figure = found if isinstance(found, Note) else _parallel(found, study)
+    figure = found if isinstance(found, Note) else _parallel(found)
     return Picture("parallel", "Parallel coordinates", caption, figure)
 
 
-def _lines(found: data.Parallel, *, more_is_better: bool) -> list[Figure]:
+def _lines(found: data.Parallel) -> list[Figure]:
     """Return the lines, one trace per shade with gaps between its lines; the best lie on top."""
     heights = np.column_stack([column.position for column in found.columns])  # (n, columns)
-    goodness = heights[:, -1] if more_is_better else 1.0 - heights[:, -1]
-    shades = np.minimum(((1.0 - goodness) * len(_SHADES)).astype(int), len(_SHADES) - 1)
+    shades = np.searchsorted([found.best_share, *_WORSE], 1.0 - found.rank, side="right")
     traces = []
     for at_target in (False, True):
         for shade in reversed(range(len(_SHADES))):
@@ -130,10 +154,10 @@ def _lines(found: data.Parallel, *, more_is_better: bool) -> list[Figure]:
     return traces
 
 
-def _parallel(found: data.Parallel, study: StudyView) -> Figure:
+def _parallel(found: data.Parallel) -> Figure:
     names = [safe(column.name, _MAX_TICK) for column in found.columns]
     figure = figure_of(
-        _lines(found, more_is_better=study.problem.direction == "maximize"),
+        _lines(found),
         x={"tickvals": list(range(len(names))), "ticktext": names, "range": [-0.1, len(names) - 0.5]},
         y={"showticklabels": False, "range": [-0.05, 1.05], "zeroline": False, "showgrid": False},
         legend=False,
@@ -147,7 +171,7 @@ def _parallel(found: data.Parallel, study: StudyView) -> Figure:
             "xanchor": "left",
             "xshift": 3,
             "font": {"size": 10},
-            "bgcolor": "rgba(255,255,255,0.75)",
+            "bgcolor": "white",
         }
         for i, column in enumerate(found.columns)
         for height, label in column.ticks[:: 1 + len(column.ticks) // _MAX_TICKS]

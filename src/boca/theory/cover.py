@@ -11,7 +11,7 @@ H_n      (k, m)   cheap fidelities worth a query at x: their number is bounded b
 A_n      (m,)     cells of a partition of the domain
 Q_t(A)   (k,)     fidelities that tell every x of A apart from the maximum
 theta_t           the cheapest of these
-F_n      (k, m)   fidelities dearer than theta_n(A), for cells A outside the dilated good set
+F_n      (k, m)   fidelities more expensive than theta_n(A), for cells A outside the dilated good set
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def expensive_outside(
     kappa0: float,
     beta: float,
 ) -> BoolArray:  # (m,), (m,), (m,), (k,), (k,) -> (k, m)
-    """Return F_n: over cells A without a point of X_rho,n, the fidelities dearer than theta_n(A).  [K17, eq. 14]"""
+    """Return F_n: over cells A without a point of X_rho,n, the fidelities more expensive than theta_n(A).  [K17, eq. 14]"""
     found = np.zeros((len(xi), len(short)), dtype=bool)
     for label in np.unique(cell):
         A = cell == label

@@ -64,7 +64,7 @@ def deviation_bound(tau: ArrayLike, xi: ArrayLike, *, kappa0: float) -> FloatArr
 
 
 def exceedance_bound(u: float, *, alpha: float, delta: float) -> float:
-    """Return a bound of P(more than u queries in A dearer than theta(A)).  [K17, lemma 12]"""
+    """Return a bound of P(more than u queries in A more expensive than theta(A)).  [K17, lemma 12]"""
     return float(delta / math.pi**2 * u ** -(1.0 + 4.0 / alpha))
 
 

@@ -8,6 +8,8 @@
 const EVERY = 1000; // milliseconds between two requests
 const MAX_FIDELITIES = 6; // rows in the chart: more would be too low to read
 const MAX_COLUMNS = 8; // of parameters in a table
+const ROWS = 25; // of the table of trials on one page
+const PACE_AFTER = 10; // seconds on the page before it says how long the budget lasts
 const MAX_NAME = 24; // characters of a name or an option under the pointer and beside an axis
 const VALUE_DIGITS = 6; // of values and points, which are compared and typed in again; amounts have three
 // Plotly has a button that sends a chart to its maker's server. A study stays on this machine.
@@ -139,16 +141,18 @@ async function pollStudy(name, mine) {
 
 function forget(name) {
   shown = { name, key: null, event: 0, tag: null, data: null, wasThere: false, trials: [], ages: [] };
+  sorting.page = 0;
   at("study").hidden = true;
 }
 
 function take(data) {
   const isAnother = data.key !== shown.key || data.event < shown.event; // a backup may have been put in its place
-  if (isAnother) shown.trials = [];
-  const { number, state, value, told, paid, at_target: target, z } = data.trials;
+  if (isAnother) [shown.trials, shown.pace] = [[], null];
+  const { number, state, value, told, paid, at_target: target, cost, phase, x, z } = data.trials;
   number.forEach((n, i) => {
     shown.trials[n] = {
       state: state[i], value: value[i], told: told[i], paid: paid[i], target: target[i], z: z.map((column) => column[i]),
+      cost: cost[i], phase: phase[i], x: x.map((column) => column[i]),
     };
   });
   for (const [n, paidNow] of data.repriced) shown.trials[n].paid = paidNow;
@@ -254,8 +258,10 @@ function drawStudy(isNew) {
   drawBudget(data);
   drawRunning(data);
   drawFailures(data);
-  drawLatest(data);
-  if (isNew) soonCharts();
+  if (isNew) drawTrials();
+  const isMoved = JSON.stringify(data.importance) !== shown.importance;
+  shown.importance = JSON.stringify(data.importance);
+  if (isNew || isMoved) soonCharts();
 }
 
 function drawAbout(data) {
@@ -314,6 +320,12 @@ function drawBudget(data) {
   const about = isEstimate && inTargets ? "about " : "";
   const parts = [spending(data.budget, about)];
   if (total !== null) {
+    const share = `${words(Math.min(100, (100 * spent) / total), 3)} %`;
+    const said = ["of the budget spent", timeLeft(data)].filter(Boolean).join(" · ");
+    const first = make("div", "big", share, " ", make("small", "", said));
+    first.id = "budget-share";
+    parts.unshift(first);
+    parts[1].className = "note";
     const bar = make("div", "bar");
     for (const [kind, share] of [["spent", spent], ["reserved", reserved ?? 0]]) {
       const piece = make("span", kind);
@@ -334,7 +346,16 @@ function drawBudget(data) {
   at("budget").replaceChildren(...parts);
 }
 
-// The headline: in target evaluations if the budget was given so, else in the unit that is counted.
+// How long the budget lasts at the pace that this page has seen; nothing while no trial runs.
+function timeLeft({ budget: { spent, left }, counts }) {
+  const now = performance.now();
+  shown.pace ??= { since: now, spent };
+  const [seconds, gained] = [(now - shown.pace.since) / 1000, spent - shown.pace.spent];
+  if (!counts.running || !(gained > 0) || seconds < PACE_AFTER) return "";
+  return `about ${duration(Math.max(left, 0) / (gained / seconds))} left at this pace`;
+}
+
+// The amount: in target evaluations if the budget was given so, else in the unit that is counted.
 function spending({ unit, total, spent, limit, target }, about) {
   const big = make("div", "big");
   if (total === null) big.append(withUnit(spent, unit), " ", make("small", "", "spent, no limit"));
@@ -407,17 +428,102 @@ function drawFailures(data) {
   table("failures", ["trial", "message", ...heads], rows);
 }
 
-function drawLatest(data) {
-  at("find").hidden = data.latest.length === 0;
-  at("number").max = Math.max(data.counts.trials - 1, 0);
-  if (!data.latest.length) return nothing("latest", "There are no trials yet.");
-  const { heads, cells } = coordinates(data);
+// The table of all trials: one page of rows is in the document, however many trials there are.
+
+const sorting = { by: "trial", isDown: true, page: 0 };
+
+// The keys differ even if a parameter is called as a column of the table is.
+function columns() {
+  const of = (list, read) => list.map((p, i) => ({ head: p.name, key: `${read}${i}`, value: (t) => t[read][i] }));
+  return [
+    { head: "trial", key: "trial", value: (t) => t.number }, { head: "state", key: "state", value: (t) => t.state },
+    { head: "value", key: "value", value: (t) => t.value }, { head: "cost", key: "cost", value: (t) => t.cost },
+    { head: "phase", key: "phase", value: (t) => t.phase },
+    ...of(shown.data.fidelities, "z"), ...of(shown.data.parameters, "x"),
+  ];
+}
+
+const isGone = (value) => value === null || value === undefined;
+
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a) < String(b) ? -1 : Number(String(a) > String(b));
+}
+
+function chosenTrials(all) {
+  const state = at("state").value;
+  const text = at("contains").value.toLowerCase();
+  const by = all.find((column) => column.key === sorting.by) ?? all[0];
+  const turn = sorting.isDown ? -1 : 1;
+  const order = (one, other) => {
+    const [a, b] = [by.value(one), by.value(other)];
+    if (isGone(a) || isGone(b)) return Number(isGone(a)) - Number(isGone(b)) || one.number - other.number; // last
+    return turn * compare(a, b) || one.number - other.number;
+  };
+  return shown.trials
+    .map((trial, number) => ({ ...trial, number }))
+    .filter((t) => (!state || t.state === state) && (!at("only-target").checked || t.target))
+    .filter((t) => !text || all.some((column) => words(column.value(t)).toLowerCase().includes(text)))
+    .sort(order);
+}
+
+function drawTrials() {
+  if (!shown?.data) return;
+  for (const id of ["filter", "pages", "find"]) at(id).hidden = shown.trials.length === 0;
+  at("number").max = Math.max(shown.trials.length - 1, 0);
+  at("rows-count").textContent = "";
+  if (!shown.trials.length) return nothing("latest", "There are no trials yet.");
+  const all = columns();
+  const found = chosenTrials(all);
+  const last = Math.max(Math.ceil(found.length / ROWS) - 1, 0);
+  sorting.page = Math.min(Math.max(sorting.page, 0), last);
+  at("rows-count").textContent = found.length === shown.trials.length ? "" : `${found.length} of ${shown.trials.length}`;
+  at("page-of").textContent = `page ${sorting.page + 1} of ${last + 1}`;
+  at("newer").disabled = sorting.page === 0;
+  at("older").disabled = sorting.page === last;
+  const seen = all.slice(0, 5 + 2 * MAX_COLUMNS);
   const kinds = { failed: "num failed", running: "num waiting", complete: "num" };
-  const rows = data.latest.map((row) => [
-    cell(opener(row.number), "num"), cell(row.state, kinds[row.state]), cell(words(row.value), "num"),
-    cell(amount(row.cost), "num"), cell(row.phase, "num"), ...cells(row),
+  const rows = found.slice(sorting.page * ROWS, (sorting.page + 1) * ROWS).map((t) => [
+    cell(opener(t.number), "num"), cell(t.state, kinds[t.state]), cell(words(t.value), "num"), cell(amount(t.cost), "num"),
+    ...seen.slice(4).map((column) => cell(words(column.value(t), 5), "num")),
   ]);
-  table("latest", ["trial", "state", "value", "cost", "phase", ...heads], rows);
+  table("latest", seen.map((column) => column.head), rows);
+  at("latest").querySelectorAll("th").forEach((head, i) => makeSortable(head, seen[i].key, i));
+}
+
+function makeSortable(head, key, i) {
+  const isIt = key === sorting.by;
+  const arrow = isIt ? (sorting.isDown ? " ↓" : " ↑") : "";
+  const button = make("button", "", `${head.textContent}${arrow}`);
+  button.type = "button";
+  button.addEventListener("click", () => {
+    Object.assign(sorting, { by: key, isDown: isIt && !sorting.isDown, page: 0 });
+    drawTrials();
+    at("latest").querySelectorAll("th button")[i].focus();
+  });
+  head.setAttribute("aria-sort", isIt ? (sorting.isDown ? "descending" : "ascending") : "none");
+  head.replaceChildren(button);
+}
+
+// A text that a spreadsheet would take for a formula begins with an apostrophe.
+function csv(value) {
+  if (isGone(value)) return "";
+  const text = typeof value === "number" ? String(value) : String(value).replace(/^(?=[=+\-@\t\r])/, "'");
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function asCsv() {
+  const all = columns();
+  const rows = chosenTrials(all).map((t) => all.map((column) => csv(column.value(t))));
+  return [all.map((column) => csv(column.head)), ...rows].map((row) => row.join(",")).join("\r\n");
+}
+
+function download() {
+  const link = make("a", "");
+  link.href = URL.createObjectURL(new Blob([asCsv()], { type: "text/csv" }));
+  link.download = `${shown.name.replace(/[^\w.-]+/g, "_")}.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 // Charts -------------------------------------------------------------------------------------------------------------
@@ -434,6 +540,7 @@ function drawCharts() {
   const began = performance.now();
   drawProgress(shown.data);
   drawQueried(shown.data);
+  drawImportance(shown.data);
   charts.key = shown.key;
   charts.restsUntil = performance.now() + 3 * (performance.now() - began);
 }
@@ -517,25 +624,50 @@ function staircase(data) {
   return { seen, best, spent };
 }
 
+// A budget that was given in seconds or cost units stays in these; any other is shown in target evaluations.
+function counted({ unit, limit, target }) {
+  const inTargets = !limit || limit.unit === "targets";
+  if (unit === "targets" || (inTargets && target)) return { unit: "target evaluations", one: unit === "targets" ? 1 : target };
+  return { unit: { cost: "cost units", seconds: "seconds" }[unit], one: 1 };
+}
+
+// The part of the axis without results that are far from typical, as in the plots; null if that is all of it.
+function usefulRange(best, values, direction) {
+  const turn = direction === "maximize" ? 1 : -1;
+  const top = turn * best[best.length - 1];
+  const distance = (value) => top - turn * value;
+  const positive = values.map(distance).filter((d) => d > 0).sort((a, b) => a - b);
+  if (!positive.length) return null;
+  const limit = 6 * positive[Math.floor((positive.length - 1) / 2)];
+  const reach = Math.max(...[...values, ...best].map(distance).filter((d) => d <= limit));
+  const beyond = values.filter((value) => distance(value) > limit).length;
+  if (!beyond || !Number.isFinite(reach)) return null;
+  const ends = [turn * (top + 0.06 * reach), turn * (top - 1.06 * reach)];
+  return { range: ends.sort((a, b) => a - b), beyond };
+}
+
 function drawProgress(data) {
   const { seen, best, spent } = staircase(data);
   toggle("progress", seen.x.length > 0, "No trial is complete at the target yet.");
   if (!seen.x.length) return;
   const colors = theme();
-  const unit = { cost: "cost units", seconds: "seconds", targets: "target evaluations" }[data.budget.unit];
-  const end = Math.max(data.budget.total ?? 0, spent) || 1;
+  const { unit, one } = counted(data.budget);
+  const end = Math.max(data.budget.total ?? 0, spent) / one || 1;
+  const useful = at("scale").value === "useful" ? usefulRange(best.y, seen.y, data.direction) : null;
+  const isLog = at("scale").value === "log" && Math.min(...seen.y) > 0;
+  at("beyond").textContent = useful ? `${useful.beyond} worse outside` : at("scale").value === "log" && !isLog ? "no log axis: not all values are positive" : "";
   const traces = [
-    { x: best.x, y: best.y, mode: "lines", name: "best so far", line: { shape: "hv", color: colors.accent, width: 2 }, hoverinfo: "skip" },
+    { x: best.x.map((v) => v / one), y: best.y, mode: "lines", name: "best so far", line: { shape: "hv", color: colors.accent, width: 2 }, hoverinfo: "skip" },
     {
-      x: seen.x, y: seen.y, mode: "markers", name: "trials at the target", customdata: seen.number,
+      x: seen.x.map((v) => v / one), y: seen.y, mode: "markers", name: "trials at the target", customdata: seen.number,
       marker: { color: colors.accent, size: 6, opacity: 0.55 }, hoverinfo: "text",
-      text: seen.number.map((n, i) => `trial ${n}<br>value ${words(seen.y[i])}<br>spent ${amount(seen.x[i])}`),
+      text: seen.number.map((n, i) => `trial ${n}<br>value ${words(seen.y[i])}<br>spent ${amount(seen.x[i] / one)}`),
     },
   ];
   draw("progress", traces, layout(colors, {
     height: 340,
     xaxis: axis(colors, `budget spent (${unit})`, { range: [0, 1.02 * end] }),
-    yaxis: axis(colors, `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`),
+    yaxis: axis(colors, `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`, isLog ? { type: "log" } : useful ? { range: useful.range } : {}),
   }));
 }
 
@@ -579,6 +711,35 @@ function drawQueried(data) {
     }
   });
   draw("queried", traces, figure);
+}
+
+// The shares are those of the model behind the recommendation, the most important parameter first.
+function drawImportance(data) {
+  const found = data.importance;
+  const text = data.advice?.words ?? (data.advice?.is_current ? "This model has no importance of single parameters." : "Being computed …");
+  toggle("importance", Boolean(found), data.advice ? text : "There is no model before the first result.");
+  if (!found) return;
+  const colors = theme();
+  const names = found.names.map((name) => label(name, MAX_NAME));
+  const rows = names.map((_, i) => i);
+  const [target, ...others] = found.views;
+  const spread = (share) => ({ type: "data", symmetric: false, array: share.high.map((v, i) => v - share.middle[i]), arrayminus: share.low.map((v, i) => share.middle[i] - v), thickness: 1.2, width: 0, color: colors.ink });
+  const said = (share, kind) => share.middle.map((v, i) => `${names[i]}: ${kind} ${words(v, 2)}${found.has_interval ? ` (${words(share.low[i], 2)} to ${words(share.high[i], 2)})` : ""}`);
+  const bar = (share, kind, width, color) => ({ type: "bar", orientation: "h", x: share.middle, y: rows, width, marker: { color }, hovertext: said(share, kind), hoverinfo: "text" });
+  const traces = [bar(target.total, "total", 0.62, colors.soft), bar(target.first, "first-order", 0.3, colors.accent)];
+  if (found.has_interval) traces[0].error_x = spread(target.total);
+  const symbols = ["triangle-up-open", "square-open", "diamond-open"];
+  others.forEach((view, k) => {
+    const off = others.length > 1 ? 0.3 * ((2 * (k + 1)) / (others.length + 1) - 1) : 0.2;
+    traces.push({ mode: "markers", x: view.total.middle, y: rows.map((i) => i + off), marker: { symbol: symbols[k % 3], size: 8, color: colors.wait }, hovertext: said(view.total, `total, ${label(view.words)}`), hoverinfo: "text" });
+  });
+  const marks = others.map((view, k) => `${["△", "□", "◇"][k % 3]} ${view.words}`);
+  at("importance-note").textContent = ["share of the variance of f", ...marks].join(" · ") + (found.is_warped ? " · of warped values, as the model sees them" : "");
+  draw("importance", traces, layout(colors, {
+    height: 90 + 24 * rows.length, barmode: "overlay",
+    xaxis: axis(colors, "share of the variance of f", { range: [0, 1] }),
+    yaxis: axis(colors, "", { tickvals: rows, ticktext: names, range: [rows.length - 0.4, -0.6], showgrid: false }),
+  }));
 }
 
 function hover(data, trial, number) {
@@ -654,6 +815,21 @@ addEventListener("visibilitychange", () => {
 });
 addEventListener("load", drawCharts); // Plotly is large and comes last
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
+for (const id of ["state", "only-target", "contains"]) {
+  at(id).addEventListener("input", () => {
+    sorting.page = 0;
+    drawTrials();
+  });
+}
+const turnPage = (by) => {
+  sorting.page += by;
+  drawTrials();
+};
+at("filter").addEventListener("submit", (event) => event.preventDefault());
+at("newer").addEventListener("click", () => turnPage(-1));
+at("older").addEventListener("click", () => turnPage(1));
+at("download").addEventListener("click", download);
+at("scale").addEventListener("change", () => shown?.data && drawProgress(shown.data));
 at("close").addEventListener("click", () => at("trial").close());
 at("find").addEventListener("submit", (event) => {
   event.preventDefault();
