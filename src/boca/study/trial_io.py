@@ -43,9 +43,9 @@ class ImportedResult:
     outcomes: Mapping[str, float] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
 
-    def told(self, problem: Problem) -> float | Mapping[str, Any]:
+    def told(self, problem: Problem) -> float | Mapping[str, Any] | None:
         """Return what `Optimizer.add` takes."""
-        if not self.outcomes and self.value is not None:
+        if not self.outcomes:
             return self.value
         return {problem.objective or OBJECTIVE: self.value, **self.outcomes}
 
