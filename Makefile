@@ -79,6 +79,8 @@ scale: $(VENV)/.dev          ## a suggestion with 50 to 10,000 results: cost, pa
 	$(BIN)/python benchmarks/scale.py cost
 	$(BIN)/python benchmarks/scale.py parts
 	$(BIN)/python benchmarks/scale.py threads
+	$(BIN)/python benchmarks/scale.py batch
+	$(BIN)/python benchmarks/scale.py workers
 	$(BIN)/python benchmarks/scale.py regret
 
 oracle: $(ORACLE)/.done       ## the tests against BoTorch, in an environment of their own

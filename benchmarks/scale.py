@@ -3,11 +3,14 @@
     python benchmarks/scale.py cost [--sizes 50 100 200 ... 10000] [--steps 100] [--figure docs/figures/scale]
     python benchmarks/scale.py parts [--sizes 200 1000 10000] [--steps 100]
     python benchmarks/scale.py threads [--results 1000] [--asks 30]
+    python benchmarks/scale.py batch [--sizes 200 2000] [--members 8 32] [--repeat 3]
+    python benchmarks/scale.py workers [--sizes 200 2000] [--slots 4 16] [--seconds 0.05 2] [--for 20]
     python benchmarks/scale.py regret [--seeds 8] [--asks 30] [--results 2000] [--many 10000]
 
-One thread.  `cost`, `parts` and `threads` use the results of `overhead.py` on Hartmann 3 (three variables, two
-fidelities), `regret` the same recipe on Hartmann 6 (six and four).  Every size is measured in a process of its own,
-because memory that was once used stays with it.  Markdown is printed; `cost` draws a figure as well.
+One thread.  All but `regret` use the results of `overhead.py` on Hartmann 3 (three variables, two fidelities), `regret`
+the same recipe on Hartmann 6 (six and four).  `cost` and `parts` measure every size in a process of its own, because
+memory that was once used stays with it.  `batch` counts CPU time, because other programs may use the machine, and so
+does `workers`, whose objective sleeps.  Markdown is printed; `cost` draws a figure as well.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import threading  # noqa: E402
 import time  # noqa: E402
 from collections import defaultdict  # noqa: E402
 from collections.abc import Callable, Iterator, Sequence  # noqa: E402
+from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 from contextlib import contextmanager  # noqa: E402
 from dataclasses import dataclass, field  # noqa: E402
 from functools import cached_property, wraps  # noqa: E402
@@ -41,6 +45,8 @@ from scipy.linalg.blas import dsyrk, dtrmm, dtrsm  # noqa: E402
 from scipy.linalg.lapack import dlauum, dpotrf, dtrtri  # noqa: E402
 
 import boca  # noqa: E402
+from boca.execution.driver import Driver  # noqa: E402
+from boca.execution.executors import engine as engine_of  # noqa: E402
 from boca.gp import fit as gp_fit  # noqa: E402
 from boca.gp import linalg  # noqa: E402
 from boca.gp.kernels import Kernel  # noqa: E402
@@ -80,6 +86,19 @@ def main() -> None:
     threads.add_argument("--asks", type=int, default=30, metavar="A", help="suggestions per study (default: 30)")
     threads.set_defaults(run=run_threads)
 
+    batch = add("batch", help="CPU time of ask(n), and how many different points it has")
+    batch.add_argument("--sizes", type=int, nargs="+", default=(200, 2000), metavar="N", help="results in the history")
+    batch.add_argument("--members", type=int, nargs="+", default=(8, 32), metavar="K", help="trials of a batch")
+    batch.add_argument("--repeat", type=int, default=3, metavar="R", help="batches of each kind (default: 3)")
+    batch.set_defaults(run=run_batch)
+
+    workers = add("workers", help="how busy a driver keeps workers that sleep")
+    workers.add_argument("--sizes", type=int, nargs="+", default=(200, 2000), metavar="N", help="results before")
+    workers.add_argument("--slots", type=int, nargs="+", default=(4, 16), metavar="W", help="workers")
+    workers.add_argument("--seconds", type=float, nargs="+", default=(0.05, 2.0), metavar="S", help="of a trial")
+    workers.add_argument("--for", type=float, default=20.0, metavar="T", dest="lasts", help="seconds (default: 20)")
+    workers.set_defaults(run=run_workers)
+
     regret = add("regret", help="studies continued with exact and with approximate inference, paired by seed")
     regret.add_argument("--seeds", type=int, default=8, metavar="S", help="pairs (default: 8)")
     regret.add_argument("--asks", type=int, default=30, metavar="A", help="suggestions per study (default: 30)")
@@ -117,12 +136,12 @@ def in_a_process(what: str, n: int, steps: int) -> Any:
 # A study that continues ----------------------------------------------------------------------------------------------
 
 
-def study(case: Case, n: int, *, exact: int = posterior.EXACT_UP_TO) -> boca.Optimizer:
+def study(case: Case, n: int, *, exact: int = posterior.EXACT_UP_TO, shared: bool = True) -> boca.Optimizer:
     """Return a study that knows the first n results of a case and has made its first suggestion.
 
     That one fits from scratch, because the results were imported, and is not counted.
     """
-    strategy = boca.Boca(surrogate=boca.Surrogate(exact_results=exact))
+    strategy = boca.Boca(surrogate=boca.Surrogate(exact_results=exact), share_batch=shared)
     optimizer = boca.Optimizer(case.benchmark.problem, budget=None, strategy=strategy, seed=0)
     for t in case.trials[:n]:
         optimizer.add(t.x, t.z, t.value)
@@ -501,6 +520,102 @@ def _ask(case: Case, optimizer: boca.Optimizer, asks: int) -> float:
     for _ in range(asks):
         step(case, optimizer, rng)
     return (time.perf_counter() - began) / asks
+
+
+# Batches --------------------------------------------------------------------------------------------------------------
+
+NEAR = 0.2  # in the unit cube: ten points of a batch that are so close to each other are one point
+
+
+def run_batch(options: argparse.Namespace) -> None:
+    print(about())
+    print("CPU milliseconds of `ask(k)` on Hartmann 3, medians; distinct: points farther than 0.2 from the others.\n")
+    rows = [row for n in options.sizes for row in batches(n, options.members, options.repeat)]
+    heads = ["n", "k", "one suggestion", "k by themselves", "ask(k)", "ratio to one", "distinct of the first 10"]
+    print(_markdown(heads, rows))
+
+
+def batches(n: int, members: Sequence[int], repeat: int) -> list[list[str]]:
+    """Return rows: what a batch costs beside trials that are chosen by themselves, and how they spread."""
+    rows = []
+    for k in members:
+        case = Case(n)
+        sides = {shared: study(case, n, shared=shared) for shared in (False, True)}
+        one = []
+        for _ in range(repeat):
+            cpu = time.process_time()
+            trial = sides[True].ask()
+            one.append(time.process_time() - cpu)
+            assert trial is not None
+            tell_all(case, sides[True], [trial])
+        took: dict[bool, list[float]] = {False: [], True: []}
+        spread: dict[bool, list[int]] = {False: [], True: []}
+        for _ in range(repeat):
+            for shared, optimizer in sides.items():
+                cpu = time.process_time()
+                trials = optimizer.ask(k)
+                took[shared].append(time.process_time() - cpu)
+                points = case.benchmark.problem.space.to_unit([t.x for t in trials[:10]])
+                spread[shared].append(distinct(points))
+                tell_all(case, optimizer, trials)
+        single, apart, together = (statistics.median(t) for t in (one, took[False], took[True]))
+        counts = f"{statistics.fmean(spread[True]):.1f} (by themselves {statistics.fmean(spread[False]):.1f})"
+        rows.append([f"{n:,}", str(k), _ms(single), _ms(apart), _ms(together), f"{together / single:.1f}", counts])
+    return rows
+
+
+def tell_all(case: Case, optimizer: boca.Optimizer, trials: Sequence[boca.Trial]) -> None:
+    rng = np.random.default_rng([len(optimizer.history), 1])
+    for trial in trials:
+        optimizer.tell(trial, case.benchmark.observe(trial.x, trial.z, rng))
+
+
+def distinct(points: np.ndarray) -> int:  # (m, d)
+    """Return how many points are left if one is dropped that is near one that was kept."""
+    kept: list[np.ndarray] = []
+    for u in points:
+        if all(np.linalg.norm(u - other) > NEAR for other in kept):
+            kept.append(u)
+    return len(kept)
+
+
+def run_workers(options: argparse.Namespace) -> None:
+    print(about())
+    print(f"Threads that sleep, for {options.lasts:g} s; CPU per trial is all that the driver does for it.\n")
+    rows = []
+    for n in options.sizes:
+        for slots in options.slots:
+            for seconds in options.seconds:
+                for shared in (False, True):
+                    rows.append(kept_busy(n, slots, seconds, options.lasts, shared=shared))
+                    print(rows[-1], file=sys.stderr, flush=True)
+    heads = ["n", "workers", "seconds per trial", "chosen", "trials", "used", "CPU per trial, ms", "load"]
+    print(_markdown(heads, rows))
+
+
+def kept_busy(n: int, slots: int, seconds: float, lasts: float, *, shared: bool) -> list[str]:
+    """Return which share of the time workers were used, from the first trial on until no more are asked for."""
+    case = Case(n)
+    optimizer = study(case, n, shared=shared)
+    began, cpu = time.perf_counter(), time.process_time()
+    ends = began + lasts
+    slept: list[float] = []
+
+    def objective(x: dict[str, Any], z: dict[str, Any]) -> float:
+        start = time.perf_counter()
+        time.sleep(seconds)
+        slept.append(max(min(time.perf_counter(), ends) - start, 0.0))
+        return float(case.benchmark.value(x, z))
+
+    with ThreadPoolExecutor(slots) as pool:
+        engine = engine_of(pool, objective, takes_fidelity=True)
+        driver = Driver(optimizer, engine, after=lambda *_: time.perf_counter() >= ends)
+        driver.run()
+    count = sum(t.number > n for t in optimizer.history)
+    per_trial = (time.process_time() - cpu) / count
+    how = "together" if shared else "one by one"
+    used = f"{100.0 * sum(slept) / (slots * lasts):.0f} %"
+    return [f"{n:,}", str(slots), f"{seconds:g}", how, str(count), used, _ms(per_trial), f"{os.getloadavg()[0]:.0f}"]
 
 
 # Regret ---------------------------------------------------------------------------------------------------------------

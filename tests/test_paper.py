@@ -217,6 +217,7 @@ APPENDIX = [
     ("c starts at 1", "first_c", 1.0),
     ("and is updated every 20 iterations", "adapt_c", True),
     ("no query is kept for the end", "reserve_last", False),
+    ("nothing on several queries at a time: each is chosen by itself", "share_batch", False),
     ("the GP is learned, but for the first two experiments", "hyperparameters", None),
 ]
 

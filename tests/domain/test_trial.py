@@ -209,3 +209,13 @@ def test_choices_appear_in_a_table_as_they_are():
     table = History([one]).to_dataframe()
     assert table["x.kind"].tolist() == ["b"]
     assert not [column for column in table.columns if column.startswith("z.")]
+
+
+def test_a_history_that_trials_join_is_the_history_with_them_running():
+    past = History([trial(0, 1.0, told=13), trial(1, state="running"), trial(2, state="failed")])
+    later = past.joined([trial(3, state="running", phase="model"), trial(4, state="running")])
+    anew = History(list(later))
+    for name in ("finished", "complete", "running", "chosen"):
+        assert getattr(later, name) == getattr(anew, name)
+    assert [t.number for t in later.running] == [1, 3, 4]
+    assert len(past) == 3

@@ -98,6 +98,22 @@ def test_a_limit_by_a_declared_cost_is_one_from_the_first_trial_on():
 # What came of trials --------------------------------------------------------------------------------------------------
 
 
+class Together(Scripted):
+    """An engine whose evaluations are over when all slots are taken."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(lambda x, z: took(1.0, x["a"]), slots)
+        self._begun: list[tuple[Future[Outcome], dict[str, Any]]] = []
+
+    def submit(self, x: dict[str, Any], z: dict[str, Any], *, timeout: float | None) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
+        self._begun.append((future, x))
+        if len(self._begun) == self.slots:
+            for begun, at in self._begun:
+                begun.set_result(self._outcome(at, {}))
+        return future
+
+
 def test_what_was_done_at_once_is_stored_before_a_callback_can_end_the_run():
     opt = study()
     heard = []
@@ -107,10 +123,32 @@ def test_what_was_done_at_once_is_stored_before_a_callback_can_end_the_run():
         raise RuntimeError("of a callback")
 
     with pytest.raises(RuntimeError, match="of a callback"):
-        drive(opt, Scripted(lambda x, z: took(1.0, x["a"]), slots=3), after)
+        drive(opt, Together(slots=3), after)
     assert heard == [0]
     assert [(t.state, t.value) for t in opt.history] == [("complete", t.x["a"]) for t in opt.history]
     assert len(opt.history) == 3
+
+
+@pytest.mark.parametrize("slots", [2, 5])
+@pytest.mark.parametrize("strategy", [RandomSearch(), boca.Boca()], ids=["alone", "batch"])
+def test_a_result_is_stored_and_heard_of_before_the_next_worker_gets_a_trial(strategy, slots):
+    opt = study(budget=targets(12), strategy=strategy)
+    known = []
+
+    def outcome(x, z):
+        known.append((len(opt.running), len(heard)))
+        return took(1.0, x["a"])
+
+    heard = []
+    drive(opt, Scripted(outcome, slots=slots), lambda trial, _: heard.append(trial.number))
+    assert known == [(1, number) for number in range(12)]
+    assert [t.told for t in opt.history][:-1] < [t.asked for t in opt.history][1:]
+
+
+def test_callbacks_end_a_run_between_two_workers():
+    opt = study(budget=targets(12))
+    drive(opt, Scripted(lambda x, z: took(1.0), slots=5), lambda trial, _: trial.number == 1)
+    assert [t.state for t in opt.history] == ["complete"] * 2
 
 
 def test_attempts_that_died_are_charged_where_seconds_are():

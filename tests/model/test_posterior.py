@@ -171,3 +171,47 @@ def test_a_fit_is_told_by_the_model_that_made_it_only():
     model = surrogate.model(optimizer.problem, optimizer.history, rng)
     assert model.learned() == {"fit": model.fit.to_json()}
     assert replace(model, fit=None).learned() == {}
+
+
+# Trials that begin later ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_a_model_that_trials_joined_is_the_model_with_them_running(n, monkeypatch):
+    monkeypatch.setattr(posterior, "ACTIVE_RESULTS", 16)
+    opt = study(n, running=2)
+    before = known(opt)
+    before = replace(before, exact_results=20)
+    opt.ask(3)
+    later = before.joined(opt.running[2:])
+    anew = replace(known(opt), exact_results=20)
+    U = somewhere(40)
+    for ours, theirs in zip(later.moments(U), anew.moments(U), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    np.testing.assert_allclose(later.moments(U)[0], before.moments(U)[0], rtol=1e-9)
+    assert np.all(later.moments(U)[1] < before.moments(U)[1])
+    np.testing.assert_allclose(later.anchors(), anew.anchors())
+
+
+def test_trials_that_joined_are_there_in_every_model_made_of_it():
+    opt = study(running=1)
+    before = known(opt)
+    opt.ask(2)
+    later, anew = before.joined(opt.running[1:]), known(opt)
+    U = somewhere(40)
+    for ours, theirs in ((later.shrunk(2.0), anew.shrunk(2.0)), (later.at_target(), anew.at_target())):
+        np.testing.assert_allclose(ours.moments(U), theirs.moments(U), rtol=1e-9)
+    assert before.joined([]) is before
+
+
+def test_below_the_target_no_trial_joins_a_model_without_cheaper_fidelities():
+    opt = study()
+    at_target = replace(known(opt).at_target(), guard=3.0)
+    opt.enqueue({"a": 1.0, "b": 0.5}, {"z": 0.5})
+    opt.enqueue({"a": 1.2, "b": 0.5})
+    cheap, full = opt.ask(), opt.ask()
+    U = somewhere(40)
+    np.testing.assert_array_equal(at_target.joined([cheap]).moments(U), at_target.moments(U))
+    both, one = at_target.joined([cheap, full]), at_target.joined([full])
+    np.testing.assert_array_equal(both.moments(U), one.moments(U))
+    assert np.all(one.moments(U)[1] < at_target.moments(U)[1])

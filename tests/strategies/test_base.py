@@ -9,7 +9,7 @@ import pytest
 
 import boca
 from boca.domain.errors import InvalidInput
-from boca.strategies.base import HasCheck, HasPosterior, Strategy, beta, check, explain, posterior
+from boca.strategies.base import HasCheck, HasPosterior, Strategy, beta, check, explain, posterior, shares_batches
 
 
 def test_beta_is_the_one_that_the_paper_runs():
@@ -103,3 +103,18 @@ def test_why_has_the_moments_in_the_users_units():
     assert why["hyperparameters"] == model.hyperparameters()
     assert why["pending"] == [6]
     assert why["refit"] == ("fit" in why)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shares"),
+    [
+        (boca.Boca(), True),
+        (boca.Boca(share_batch=False), False),
+        (boca.Boca.paper(), False),
+        (boca.GPEI(), False),
+        (boca.RandomSearch(), False),
+    ],
+    ids=["default", "off", "paper", "gp-ei", "random"],
+)
+def test_the_default_alone_shares_what_chooses_a_batch(strategy, shares):
+    assert shares_batches(strategy) is shares

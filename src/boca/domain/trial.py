@@ -259,6 +259,12 @@ class History(Sequence[Trial]):
         """Return the same trials as copies that their user may change."""
         return History([t.copied() for t in self])
 
+    def joined(self, running: Sequence[Trial]) -> History:
+        """Return the history with further trials that run; what is known of its results is not worked out again."""
+        later = History([*self, *running])
+        later.__dict__.update(finished=self.finished, complete=self.complete)
+        return later
+
     def read_by(self, trial: Trial) -> History:
         """Return the history that the choice of a trial read: results until `seen`, and what it counted as running."""
         past = [self._as_read(other, trial) for other in self if other.number < trial.number]

@@ -117,13 +117,16 @@ class Driver:
         while True:
             if self._signal is not None and (not self._running or time.monotonic() >= self._leaves_at):
                 raise Terminated(self._signal)
+            self._finish(self._ended())
             free = self._engine.slots - len(self._running) - len(self._to_run)
             if free > 0 and time.monotonic() - last_search >= _RENEWAL_SECONDS and not self._is_stopping:
                 is_all = self._take_over(free)
                 last_search = time.monotonic() if is_all else -_RENEWAL_SECONDS
-            self._fill()
+            has_begun = self._fill()
             if self._running:
                 self._finish(self._done())
+            elif has_begun:
+                continue  # what has begun has ended too
             elif self._to_run and not self._is_stopping:
                 self._refuse_to_wait_forever()
                 time.sleep(_SIGNAL_SECONDS)  # the machine lacks something
@@ -138,9 +141,14 @@ class Driver:
         """Return the evaluations that have ended, after a second at most; a signal is noticed sooner."""
         deadline = time.monotonic() + _POLL_SECONDS
         while True:
-            done, _ = wait(self._running, timeout=_SIGNAL_SECONDS, return_when=FIRST_COMPLETED)
+            wait(self._running, timeout=_SIGNAL_SECONDS, return_when=FIRST_COMPLETED)
+            done = self._ended()
             if done or self._signal is not None or time.monotonic() >= deadline:
-                return {future: trial for future, trial in self._running.items() if future in done}
+                return done
+
+    def _ended(self) -> dict[Future[Outcome], Trial]:
+        """Return the evaluations that have ended by now."""
+        return {future: trial for future, trial in self._running.items() if future.done()}
 
     def _take_over(self, free: int) -> bool:
         """Take over the trials of dead drivers, one per free worker; return whether that was all of them."""
@@ -152,20 +160,31 @@ class Driver:
             self._taken_at.update({trial.number: trial.attempt for trial in taken})
         return len(taken) < free
 
-    def _fill(self) -> None:
-        """Give every free worker a trial."""
-        while len(self._running) < self._engine.slots and not self._is_stopping:
-            if time.monotonic() < self._rests_until:
-                return
-            ask = self._optimizer.ask
-            trial = self._to_run.pop(0) if self._to_run else ask(lease=self._lease, check=self._timeout_of)
+    def _fill(self) -> bool:
+        """Give every worker that is free now a trial, and store between two of them what others have finished.
+
+        New trials are chosen together.  Workers that become free meanwhile have to wait for the next call.  Return
+        whether any trial has begun.
+        """
+        free = self._engine.slots - len(self._running)
+        new = self._optimizer.ask_each(max(free - len(self._to_run), 0), lease=self._lease, check=self._timeout_of)
+        for count in range(free):
+            if count:
+                self._finish(self._ended())
+            has_room = len(self._running) < self._engine.slots and time.monotonic() >= self._rests_until
+            trial = self._next(new) if has_room and not self._is_stopping else None
             if trial is None:
-                return
+                return count > 0
             timeout = self._timeout_of(trial)
             self._is_submitting = True
             future = self._engine.submit(dict(trial.x), dict(trial.z), timeout=timeout)
             self._is_submitting = False
             self._running[future] = trial
+        return free > 0
+
+    def _next(self, new: Iterator[Trial]) -> Trial | None:
+        """Return the next trial to run: those taken over and those to be tried again come first."""
+        return self._to_run.pop(0) if self._to_run else next(new, None)
 
     def _timeout_of(self, trial: Trial) -> float | None:
         """Return the timeout of a trial in seconds; an error here must come before the trial is claimed.

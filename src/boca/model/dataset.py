@@ -193,6 +193,14 @@ class TrainingData:
         here = self.is_pending_target
         return replace(kept, pending=self.pending[here], is_pending_target=here[here])
 
+    def joined(self, pending: FloatArray, is_target: BoolArray) -> TrainingData:  # (m, D), (m,)
+        """Return the same results with further running trials, after those that were running before."""
+        return replace(
+            self,
+            pending=np.vstack([self.pending, pending]),
+            is_pending_target=np.concatenate([self.is_pending_target, is_target]),
+        )
+
     def thinned(self, count: int) -> TrainingData:
         """Return at most `count` results, evenly from the first told to the last."""
         return self if len(self.y) <= count else self.select(evenly(len(self.y), count))

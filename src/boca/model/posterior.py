@@ -17,7 +17,7 @@ import numpy as np
 
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, IntArray
-from boca.domain.trial import sign
+from boca.domain.trial import Trial, sign
 from boca.gp import fit as gp_fit
 from boca.gp.fitc import build_fitc, farthest_points
 from boca.gp.model import GP, PosteriorSlice
@@ -87,6 +87,8 @@ class Model:
     """The parameters whose learned length scales are at a bound, under "h_x" and "h_z": the data do not say them."""
     warp: Warp | None = None
     """The map of the values that comes before location and scale."""
+    before: Model | None = None
+    """The model before the last of the running trials began: its factor is extended, and its mean stays."""
 
     def shrunk(self, s: float) -> Model:
         """Return the model with the length scales h_x divided by s, which is less certain between the results."""
@@ -94,16 +96,31 @@ class Model:
             return self
         h = self.h.copy()
         h[: len(self.problem.space)] /= s
-        return replace(self, h=h, shrink=self.shrink * s)
+        return replace(self, h=h, shrink=self.shrink * s, before=None)
+
+    def joined(self, trials: Sequence[Trial]) -> Model:
+        """Return the model with further running trials; their points are appended to the factor of this one."""
+        if not trials:
+            return self
+        U = self.problem.space.to_unit([t.x for t in trials])
+        pending = self.encoding.features(U, self.problem.fidelity.to_unit([t.planned for t in trials]))
+        is_target = self.encoding.is_target(pending)
+        counts = is_target if self.guard is not None else np.ones(len(pending), dtype=bool)
+        data = self.data.joined(pending[counts], is_target[counts])
+        return replace(self, data=data, fit=None, before=self)
 
     def at_target(self) -> Model:
         """Return the model of the results at the target alone, with the same hyperparameters but their own mean."""
         data = self.data.at_target()
-        return replace(self, data=data, mean=None if self.mean is None else float(np.median(data.y)))
+        mean = None if self.mean is None else float(np.median(data.y))
+        return replace(self, data=data, mean=mean, before=None)
 
     @cached_property
     def gp(self) -> GP:
         """The posterior given all results, those most correlated with the target first: the first bound variances."""
+        if self.before is not None:
+            new = self.data.pending[len(self.before.data.pending) :]
+            return self.before.gp.fantasize(new, self.noise_terms.variance(new))
         data = self.data.select(np.argsort(-self._target_correlations(self.data.X), kind="stable"))
         condition = GP.build if len(data.y) <= self.exact_results else partial(build_fitc, active=self._active(data))
         gp = condition(
@@ -170,6 +187,8 @@ class Model:
 
     @cached_property
     def _best_queried(self) -> FloatArray:  # (k, d)
+        if self.before is not None:
+            return self.before._best_queried
         U = self.data.U
         if len(U) > BEST_AMONG_RESULTS:  # the mean given a single result needs no solve
             estimate = self._target_correlations(self.data.X) * (self.data.y - self.gp.m)

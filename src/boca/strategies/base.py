@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -68,6 +68,31 @@ class HasFeasibility(Protocol):
     def feasibility(self, problem: Problem, history: History, /) -> Feasibility:
         """Return what a history says about feasibility."""
         ...
+
+
+@runtime_checkable
+class SharesBatches(Protocol):
+    """A strategy that chooses trials which are asked for together from what the first of them read."""
+
+    @property
+    def share_batch(self) -> bool:
+        """Whether it does; otherwise every trial is chosen by itself."""
+        ...
+
+    def suggest_member(
+        self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, shared: Any, /
+    ) -> tuple[Suggestion, Any]:
+        """Return the next of these trials, and what it shares with the following ones.
+
+        `shared` is None for the first one, and then what the call before returned.  `history` has the results that the
+        first one read, and the trials of the batch so far as running.
+        """
+        ...
+
+
+def shares_batches(strategy: object) -> TypeGuard[SharesBatches]:
+    """Return whether trials that are asked for together share what it takes to choose them."""
+    return isinstance(strategy, SharesBatches) and strategy.share_batch
 
 
 def knows_gp(strategy: object) -> bool:

@@ -128,6 +128,9 @@ class Boca:
     wherever the model stands, what was seen is tested."""
     reserve_last: bool = True
     """Reserve the cost of one target query for the maximum of the posterior mean, so that every run ends with one."""
+    share_batch: bool = field(default=True, metadata={"off": False})
+    """Choose the trials of one `ask(n)`, and those for workers that are free together, with one refit, one draw of
+    `max_shrink` and one factor: each costs a fraction of a suggestion, and counts the others as running."""
     theorem: Theorem | None = None
     """Use the beta_t of the theorem, which explores far more, instead of the one in the paper's experiments."""
     success: bool = field(default=False, metadata={"off": False})
@@ -139,7 +142,7 @@ class Boca:
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
         flags(self, "adapt_c", "information_per_cost", "reserve_last", "success")
-        flags(self, "relative_deviation", "verify_cheap", "start_middle")
+        flags(self, "relative_deviation", "verify_cheap", "start_middle", "share_batch")
         object.__setattr__(self, "aims", _members(self.aims, [*AIMS], "aims"))
         turns = _members(self.target_turns, [_AIM, *TURNS], "target_turns")
         object.__setattr__(self, "target_turns", _shortest_cycle(turns))
@@ -181,6 +184,7 @@ class Boca:
             target_every=None,
             verify_cheap=False,
             reserve_last=False,
+            share_batch=False,
             theorem=theorem,
             success=False,
             hyperparameters=hyperparameters,
@@ -209,6 +213,20 @@ class Boca:
         return self._feasibility(problem, history, np.random.default_rng(0))
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:
+        return self._chosen(problem, history, budget, rng, None)[0]
+
+    def suggest_member(
+        self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, shared: Shared | None
+    ) -> tuple[Suggestion, Shared | None]:
+        suggestion, shared = self._chosen(problem, history, budget, rng, shared)
+        if shared is not None and suggestion.why["phase"] == "model":
+            suggestion.why["batch"] = shared.first
+        return suggestion, shared
+
+    def _chosen(
+        self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, shared: Shared | None
+    ) -> tuple[Suggestion, Shared | None]:
+        """Return a suggestion, and what it shares with others of its batch; None in the start."""
         price = costs(problem, history)
         starting = random_start(
             problem,
@@ -222,27 +240,42 @@ class Boca:
         )
         if starting is not None:
             if not self._is_last(problem, history, budget, price, starting.z, reserve=price.target):
-                return starting
+                return starting, shared
             if not history.valued:  # the budget allows one target query, and there are no results
-                return start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
+                first = start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
+                return first, shared
 
-        model = self._model(problem, history, rng)
-        shrink = 1.0 if self.hyperparameters is not None else self.max_shrink ** float(rng.random())
+        if shared is None:
+            model = self._model(problem, history, rng)
+            shrink = 1.0 if self.hyperparameters is not None else self.max_shrink ** float(rng.random())
+            shared = Shared(len(history), model, model.shrunk(shrink))
+        return self._decision(problem, history, budget, price, rng, shared).suggestion(), shared
+
+    def _decision(
+        self,
+        problem: Problem,
+        history: History,
+        budget: Budget,
+        price: Costs,
+        rng: np.random.Generator,
+        shared: Shared,
+    ) -> Decision:
+        model, shrunk = shared.models(history)
         feasibility = self._feasibility(problem, history, rng)
-        iteration = Iteration(self, problem, history, price, model.shrunk(shrink), feasibility)
+        iteration = Iteration(self, problem, history, price, shrunk, feasibility)
         asked = best_candidate(problem, history, iteration.rank(rng), iteration.fidelity)
         if self._is_last(problem, history, budget, price, asked.z):
-            return self._final(problem, history, price, rng).suggestion()
+            return self._final(problem, history, price, rng)
         promising = self._unverified(problem, history, budget, price, asked.z)
         if promising is not None:
-            return iteration.at_last(promising).suggestion()
+            return iteration.at_last(promising)
         if self._is_overdue(problem, history, price, asked.z):
-            return iteration.overdue(asked, model, rng).suggestion()
+            return iteration.overdue(asked, model, rng)
         turn = iteration.turn(iteration.own_turns) if problem.is_target(asked.z) else _AIM
         if turn == _AIM:
             by = FEASIBILITY if iteration.seeks_feasibility else iteration.aim
-            return iteration.decision(asked, by).suggestion()
-        return iteration.instead(asked, model, turn, rng).suggestion()
+            return iteration.decision(asked, by)
+        return iteration.instead(asked, model, turn, rng)
 
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
         return self.surrogate.model(
@@ -343,6 +376,21 @@ def _shortest_cycle(turns: tuple[Any, ...]) -> tuple[Any, ...]:
     n = len(turns)
     period = next(k for k in range(1, n + 1) if n % k == 0 and turns == turns[:k] * (n // k))
     return turns[:period]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the trials of a batch share: the models of the first one, with what a refit for it learned."""
+
+    first: int
+    """The number of that trial."""
+    model: Model
+    shrunk: Model
+
+    def models(self, history: History) -> tuple[Model, Model]:
+        """Return both models with the trials of the batch so far as running."""
+        members = [t for t in history.running if t.number >= self.first]
+        return self.model.joined(members), self.shrunk.joined(members)
 
 
 class Iteration:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, TypeAlias, overload
 
@@ -24,6 +24,8 @@ from boca.domain.trial import History, Trial, is_exhausted, occupied, point_key,
 from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
+from boca.strategies.base import shares_batches
+from boca.study.batch import Batch
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
 from boca.study.recommendation import Recommendation, best, recommend
 from boca.study.spec import describe
@@ -191,11 +193,21 @@ class Optimizer:
             raise InvalidInput(
                 f"n is {n!r}, and must be a positive integer. Type ask() for one trial, ask(4) for four."
             )
-        trials: list[Trial] = []
-        while len(trials) < n and (trial := self._ask(lease, check)) is not None:
-            trials.append(trial)
+        trials = list(self.ask_each(int(n), lease=lease, check=check))
         self._note_time(trials)  # choosing the later ones is not the earlier ones' time
         return trials
+
+    def ask_each(self, n: int, *, lease: Lease | None = None, check: Check | None = None) -> Iterator[Trial]:
+        """Yield the trials of `ask(n)`, each as soon as it is chosen and stored.
+
+        Results may be told in between: they do not change the choice of the others.
+        """
+        batch = Batch(self.strategy) if n > 1 and shares_batches(self.strategy) else None
+        for _ in range(n):
+            trial = self._ask(lease, check, batch)
+            if trial is None:
+                return
+            yield trial
 
     def take_over(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
         """Take over the trials of drivers that died, and return them for evaluation; see `Storage.take_over`."""
@@ -330,7 +342,7 @@ class Optimizer:
     def _ledger(self, history: History) -> Ledger:
         return Ledger(self.problem, history, self.limit, self._first)
 
-    def _ask(self, lease: Lease | None, check: Check | None) -> Trial | None:
+    def _ask(self, lease: Lease | None, check: Check | None, batch: Batch | None = None) -> Trial | None:
         """Choose a trial and claim it; if another driver claims first, choose again.
 
         No lock is held while a strategy runs.  After some tries a trial is claimed if it is still affordable and free.
@@ -342,33 +354,46 @@ class Optimizer:
             now = self.storage.read()
             if self._refused == (now.event, now.queue):
                 return None  # a driver asks every second; the same question has the same answer
-            ledger = self._ledger(now.history)
-            chosen = self._choose(now, ledger)
+            read = now if batch is None else batch.read(now)
+            ledger = self._ledger(read.history)
+            chosen = self._choose(read, ledger, batch)
             if chosen is None:
+                if batch is not None and read.event != now.event:
+                    batch.end()  # results that were told since may leave something affordable
+                    continue
                 self._refused = (now.event, now.queue)
                 return None
             x, z, why, queued = chosen
-            overhead = time.perf_counter() - began
             draft = Trial(
-                number=len(now.history),
+                number=len(read.history),
                 x=x,
                 planned=z,
                 cost=ledger.costs.of(z),
                 reasons=Reasons.of(why),
-                overhead=overhead,
-                seen=now.event,
-                pending=tuple(t.number for t in now.history.running),
+                overhead=time.perf_counter() - began,
+                seen=read.event,
+                pending=tuple(t.number for t in read.history.running),
             )
             if check is not None:
                 check(draft)
-            affords = self._stands(x, z, len(now.history)) if tries >= _TRIES_BEFORE_A_LATE_CLAIM else None
+            affords = None
+            if batch is not None and read.event != now.event:  # its earlier trials are events too
+                affords = batch.unless_joined(self._stands(x, z, draft.number))
+            elif tries >= _TRIES_BEFORE_A_LATE_CLAIM:
+                affords = self._stands(x, z, draft.number)
             trial = self.storage.claim(draft, affords=affords, queued=queued, lease=lease)
             if trial is not None:
+                if batch is not None:
+                    batch.add(trial)
                 self._note_time([trial])
                 return trial.copied()
+            if batch is not None:
+                batch.end()
         raise AssertionError("a count has no end")
 
-    def _choose(self, now: Snapshot, ledger: Ledger) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
+    def _choose(
+        self, now: Snapshot, ledger: Ledger, batch: Batch | None
+    ) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
         """Return the next point with its fidelity and its reasons; None if it is not affordable, or nothing is new."""
         running = occupied(now.history)
         for queued in now.queue:
@@ -378,7 +403,10 @@ class Optimizer:
         if is_exhausted(self.problem, now.history):
             return None
         rng = np.random.default_rng([self.seed, len(now.history)])
-        suggestion = self.strategy.suggest(self.problem, now.history, ledger.budget, rng)
+        if batch is None:
+            suggestion = self.strategy.suggest(self.problem, now.history, ledger.budget, rng)
+        else:
+            suggestion = batch.suggest(self.problem, now.history, ledger.budget, rng)
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
         self._refuse_infeasible(x, "the strategy's x")

@@ -72,7 +72,7 @@ def expensive_outside(
     kappa0: float,
     beta: float,
 ) -> BoolArray:  # (m,), (m,), (m,), (k,), (k,) -> (k, m)
-    """Return F_n: over cells A without a point of X_rho,n, the fidelities more expensive than theta_n(A).  [K17, eq. 14]"""
+    """Return F_n: the fidelities above theta_n(A) in cost, over cells A without a point of X_rho,n.  [K17, eq. 14]"""
     found = np.zeros((len(xi), len(short)), dtype=bool)
     for label in np.unique(cell):
         A = cell == label
