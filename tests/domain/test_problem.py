@@ -294,6 +294,18 @@ def test_a_wrong_first_point_is_refused(first):
         Problem(THREE, first=first)
 
 
+def test_first_points_respect_conditions_and_constraints():
+    space = Space(
+        kernel=Choice(["rbf", "linear"]), C=Float(0.0, 1.0), gamma=Float(0.0, 1.0, when={"kernel": ["rbf"]})
+    ).where("C + gamma <= 0.8")
+    problem = Problem(space, first=[{"kernel": "linear"}, {"gamma": 0.1}])
+    assert problem.first == [{"kernel": "linear", "C": 0.5}, {"kernel": "rbf", "C": 0.5, "gamma": 0.1}]
+    with pytest.raises(InvalidInput, match=r"C \+ gamma <= 0.8"):
+        Problem(space, first=[{"gamma": 0.9}])
+    with pytest.raises(InvalidInput, match="gamma"):
+        Problem(space, first=[{"kernel": "linear", "gamma": 0.1}])
+
+
 def test_deterministic_is_yes_or_no():
     assert Problem(THREE, deterministic=True).deterministic
     assert not Problem(THREE).deterministic

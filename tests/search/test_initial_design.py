@@ -152,3 +152,14 @@ def test_the_middle_comes_first_if_it_is_asked_for():
     plain = random_start(problem, history, boca.Budget(100.0, 10.0), RANDOM(0), price, **how)
     assert plain.x != middle.x
     assert plain.z == middle.z
+
+
+def test_the_middle_is_no_first_point_where_a_constraint_forbids_it():
+    space = boca.Space(a=boca.Float(0.0, 1.0), b=boca.Float(0.0, 1.0)).where("a + b <= 0.5")
+    problem = boca.Problem(space, boca.Space(n=boca.Int(1, 9)), cost=lambda z: z["n"])
+    rows = boca.Candidates([{"a": 0.1}, {"a": 0.2}, {"a": 0.9}])
+    for searched in (problem, boca.Problem(rows, boca.Space(n=boca.Int(1, 9)), cost=lambda z: z["n"])):
+        optimizer = boca.Optimizer(searched, budget=boca.targets(20), seed=0)
+        first = optimizer.ask()
+        assert searched.space.violated(first.x) is None
+        assert "middle" not in first.why["reason"]

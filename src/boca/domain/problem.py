@@ -115,7 +115,7 @@ class Problem:
     @property
     def middle(self) -> Point:
         """The middle of the space; of a choice, the first option."""
-        return _middle(self.space)
+        return _middle(self.space, {}, "middle")
 
     @property
     def has_declared_cost(self) -> bool:
@@ -227,8 +227,12 @@ class Problem:
         return self.cost(self.target)
 
 
-def _middle(space: Space) -> Point:
+def _middle(space: Space, values: Mapping[str, Any], what: str) -> Point:
+    """Return the middle of the space, with the given values in their places; what these switch off is left out."""
     u = np.array([0.5 if parameter.is_ordered else 0.0 for parameter in space.values()])
+    for j, (name, parameter) in enumerate(space.items()):
+        if name in values:
+            u[j] = parameter.to_unit([parameter.validate(values[name], f"{what}: {name}")])[0]
     return space.from_unit(space.snap(u[None, :])[0])
 
 
@@ -245,7 +249,17 @@ def _first_points(space: Space, first: Sequence[Mapping[str, Any]]) -> tuple[Poi
                 f"first[{k}] must be a mapping with names of the space, which are {', '.join(map(repr, space))}; "
                 f"got {given!r}. Leave out what should take the middle of its range."
             )
-        x = space.validate({**_middle(space), **given}, f"first[{k}]")
+        filled = _middle(space, given, f"first[{k}]")
+        x = space.validate({**filled, **given}, f"first[{k}]")
+        inactive = [name for name in given if name not in x]
+        if inactive:
+            raise InvalidInput(f"first[{k}] gives {inactive}, inactive at {x!r}. Leave out what is inactive there.")
+        violated = space.violated(x)
+        if violated is not None:
+            raise InvalidInput(
+                f"first[{k}] is {x!r}, where the constraint {violated.words!r} does not hold. Give a point that "
+                "satisfies every constraint, or leave it out."
+            )
         if x not in points:
             points.append(x)
     return tuple(points)

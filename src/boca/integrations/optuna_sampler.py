@@ -147,7 +147,7 @@ class BocaSampler(BaseSampler):
                 time.sleep(SystemRandom().uniform(0.0, 2.0 * (time.perf_counter() - began)))
             if bridge.x and not history.complete:
                 self._warn_of_no_model(study, trial.number)
-        return {name: params[name] for name in names}
+        return {name: params[name] for name in names if name in params}  # what is inactive is not suggested
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution

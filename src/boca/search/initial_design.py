@@ -53,14 +53,19 @@ def random_start(
     best = None
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
         z, best = dict(problem.target), _best_untried_at_target(problem, history)
-    has_middle = middle and fidelities == "cheap"  # it costs little there
-    first = _next_of(problem.first or ([problem.middle] if has_middle else []), history)
+    first = _next_of(problem.first or _middles(problem, middle and fidelities == "cheap"), history)
     is_over = len(history) >= LEAST_QUERIES and history.valued and used + costs.of(z) > share
     if is_over and (first is None or not problem.first):
         return None
     if first is not None:
         return _first_query(history, rng, first, z, design=design)
     return start_query(problem, history, rng, costs, z, design=design, x=best)
+
+
+def _middles(problem: Problem, is_wanted: bool) -> list[Point]:
+    """Return the middle of the space if it is wanted, which is cheap, and is a point that may be run."""
+    is_point = is_wanted and not problem.space.is_list and problem.space.violated(problem.middle) is None
+    return [problem.middle] if is_point else []
 
 
 def _next_of(first: Sequence[Point], history: History) -> Point | None:
