@@ -36,6 +36,7 @@ FORMULAS = {
     "ucb": acquisition.UCB(6.0),
     "log_ei": acquisition.LogEI(9.8),
     "mean": acquisition.Mean(),
+    "bound improvement": acquisition.LogBoundImprovement(6.0, 9.8),
     "information": acquisition.LogInformation(1e-4, np.array([10.5, 11.0, 12.0])),
 }
 

@@ -149,7 +149,7 @@ def test_a_file_that_is_not_there_is_an_error_and_stays_so(tmp_path):
     begin(f"sqlite:///{tmp_path}/study.db").storage.close()
     reader = Reader(f"{tmp_path}/study.db")
     (tmp_path / "study.db").unlink()
-    with pytest.raises(StorageFailed, match=r"There is no file .*study\.db"):
+    with pytest.raises(StorageFailed, match=r"study\.db' no longer exists"):
         reader.studies()
     assert list(tmp_path.iterdir()) == []
 

@@ -96,7 +96,7 @@ def test_an_edit_of_a_trial_that_is_out_is_refused_and_does_not_reach_the_disk(d
     asked = database.optimizer(PROBLEM, budget=targets(9), seed=0).ask()
     other = database.optimizer(PROBLEM, budget=targets(9), seed=0)
     trial = other.running[0]
-    trial.x["a"] = 0.5
+    trial.x["a"] = 0.25
     with pytest.raises(InvalidTrial, match="your code changed it"):
         other.tell(trial, 1.0)
     other.tell(trial.number, 1.0)
