@@ -14,7 +14,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.reasons import Reasons
 from boca.plots import model_data
 from boca.plots.study import study
-from plots.hills import FIDELITY, SPACE, height, optimizer
+from plots.hills import FIDELITY, SPACE, go, height, optimizer
 from support.spaces import PIPELINE, studied
 
 
@@ -26,6 +26,16 @@ def test_the_information_gap_is_that_of_the_decisions(mixed, name):
         found = model_data.information_gap(study(mixed), name, number=trial.number)
         assert found.queried[trial.number] == pytest.approx(trial.why["xi"], abs=1e-7)
     assert model_data.information_gap(study(mixed)).decision == decided[-1].number
+
+
+@pytest.mark.parametrize("settings", [{"fidelity_axis": "fading"}, {"fidelity_kernel": "matern52"}])
+def test_the_information_gap_knows_how_fidelities_were_seen(settings):
+    opt = go(optimizer(strategy=boca.Boca(surrogate=boca.Surrogate(**settings))), 12)
+    decided = [t for t in opt.history if "xi" in t.why]
+    assert any(t.why["xi"] > 0 for t in decided)
+    for trial in decided:
+        found = model_data.information_gap(study(opt), number=trial.number)
+        assert found.queried[trial.number] == pytest.approx(trial.why["xi"], abs=1e-7)
 
 
 def test_the_information_gap_knows_the_jump_of_a_decision():
@@ -73,7 +83,7 @@ def test_length_scales_are_those_that_were_learned_not_the_shrunk_ones(mixed):
     assert found.refit.sum() == len(refits)
     for trial in refits:
         i = found.numbers.tolist().index(trial.number)
-        learned = np.exp(trial.why["fit"]["theta"][1:-1])
+        learned = np.exp(trial.why["fit"]["theta"][1 : 1 + len(SPACE) + len(FIDELITY)])
         assert [found.length_scales[name][i] for name in (*SPACE, *FIDELITY)] == pytest.approx(learned.tolist())
     assert any(t.why["shrink"] > 1.1 for t in refits)
     assert found.bounds == pytest.approx((0.01, 10.0))

@@ -18,7 +18,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.space import FloatArray, Point, Space
 from boca.domain.trial import Trial, sign
 from boca.domain.words import point
-from boca.model.encoding import Encoding
+from boca.model.encoding import Encoding, FidelityAxis
 from boca.model.posterior import Model, Posterior
 from boca.plots.axis import Axis, Marks, Mask, Note, axis_of, marks
 from boca.plots.study import StudyView
@@ -218,15 +218,22 @@ def information_gap(study: StudyView, name: str | None = None, *, number: int | 
 
 def _gap_of(study: StudyView, decision: Trial | None) -> Callable[[FloatArray], FloatArray] | None:
     """Return xi as a function of unit coordinates: by the numbers of a decision, or by the model."""
-    if decision is not None:  # length scales of fidelities are those of the squared exponential
-        encoding = Encoding(study.problem, "se", is_extended=True)
-        numbers = decision.why["hyperparameters"]
-        h = np.array([*numbers["h_x"], *numbers["h_z"], numbers.get("jump", 0.0), 0.0])  # xi does not know the trend
+    if decision is not None:
+        encoding, h = _as_decided(study, decision.why["hyperparameters"])
     elif isinstance(study.model, Model):
         encoding, h = study.model.encoding, study.model.h
     else:
         return None
     return lambda Z: gap_of(*encoding.fidelity_covariance(h, Z))
+
+
+def _as_decided(study: StudyView, numbers: Mapping[str, Any]) -> tuple[Encoding, FloatArray]:
+    """Return the encoding behind the numbers of a decision, and its h without a trend, of which xi knows nothing."""
+    axis: FidelityAxis = "fading" if "fade" in numbers else "learned" if "axis" in numbers else "as_declared"
+    profile = study.model.encoding.fidelity_profile if isinstance(study.model, Model) else "se"
+    encoding = Encoding(study.problem, "se", is_extended=True, axis=axis, fidelity_profile=profile)
+    of_axis = [*np.log(numbers.get("axis", [])), *numbers.get("fade", []), *np.log(numbers.get("fade_length", []))]
+    return encoding, np.array([*numbers["h_x"], *numbers["h_z"], *of_axis, numbers.get("jump", 0.0), 0.0])
 
 
 # Over the trials --------------------------------------------------------------------------------------------------
