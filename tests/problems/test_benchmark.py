@@ -18,7 +18,7 @@ def test_without_z_the_value_is_the_one_at_the_target(name):
     bench = problems.get(name, seed=4)
     x = bench.problem.space.from_unit(np.full(len(bench.problem.space), 0.37))
     assert bench.value(x) == bench.value(x, bench.problem.target)
-    assert bench.value(x) != bench.value(x, bench.problem.fidelity.from_unit(np.zeros(9)))
+    assert bench.value(x) != bench.value(x, bench.problem.fidelity.from_unit(np.zeros(len(bench.problem.fidelity))))
     assert type(bench.value(x)) is float
 
 

@@ -12,6 +12,7 @@ import boca
 from boca import Float, History, Space
 from boca.plots.study import StudyView, stored
 from boca.study.spec import describe
+from support.strategies import EARLIER
 from support.trials import made as trial_of
 
 EVIL = "</script><script>alert(1)</script>"
@@ -92,7 +93,7 @@ def made(number, *, z=None, h=(0.5, 1.0), n=None, **more):
 
 
 def of(trials, problem=PROBLEM):
-    return StudyView(problem, History(trials), boca.Boca())
+    return StudyView(problem, History(trials), EARLIER)
 
 
 def kept(seen):

@@ -14,11 +14,12 @@ from boca.plots.study import stored, study
 from boca.report import sentences
 from boca.study.spec import describe
 from report.made import PROBLEM, Page, healthy, kept, made, of, run
+from support.strategies import EARLIER
 
 
 def test_a_study_of_another_version_has_a_report_that_says_so():
     def seen(change):
-        described = describe(PROBLEM, boca.Boca(), seed=0, limit=None)
+        described = describe(PROBLEM, EARLIER, seed=0, limit=None)
         change(described["strategy"])
         return stored("s", described, History(healthy()))
 
