@@ -27,7 +27,7 @@ from boca.gp.parameters import Block, Prior
 
 JITTER = 1e-8  # of kappa0, always added: far below the least noise, and mostly enough to factor K at the first attempt
 RELATIVE_ROUNDING = 1e-13  # of the largest value: a smaller spread is rounding, not information
-_SMALLEST_SCALE = 4.0 * float(np.finfo(float).tiny)  # can be halved and divided by without underflow
+SMALLEST_SCALE = 4.0 * float(np.finfo(float).tiny)  # can be halved and divided by without underflow
 _MOST_STEPS = 60  # of L-BFGS-B
 _LEAST_RELATIVE_GAIN = 1e-8  # of a step of L-BFGS-B; the search ends below it
 _LEAST_SLOPE_WITH_PRIORS = 0.03  # nats per unit of theta: within thousandths of a nat of a top that priors curve
@@ -55,7 +55,7 @@ def standardize(y: FloatArray) -> Standardization:
     w = y / unit
     location, spread = float(np.median(w)), float(np.std(w))
     scale = spread if spread > RELATIVE_ROUNDING else 1.0
-    return Standardization(location * unit, max(scale * unit, _SMALLEST_SCALE))
+    return Standardization(location * unit, max(scale * unit, SMALLEST_SCALE))
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ Failures: TypeAlias = Literal["worst", "below"]
 _DOUBT = 0.5  # of that margin: the deviation of a failure's value, because a failure beside good results may be chance
 _MARGIN = 0.5  # of the range of the results, by which a failure lies below the worst of them
 _GOLDEN_RATIO = 0.6180339887498949  # its multiples modulo 1 are evenly spread, and follow no cycle of the results
+_LARGEST = float(np.finfo(float).max)
 _LARGEST_NOISE = 1e12  # standardized: such a result has no weight, and infinity would break the factor
 
 
@@ -84,13 +85,15 @@ class Dataset:
         variances = self.variances
         if warp is not None and variances is not None:
             with np.errstate(over="ignore"):
-                variances = variances * warp.slope(self.scores) ** 2
+                slope = warp.slope(self.scores)
+                variances = variances * slope * slope  # the square alone may overflow, or vanish
         if self.failures == "below" and self.failed.any():
             told = scores[~self.failed]
-            margin = _MARGIN * float(np.ptp(told))
+            margin = float(np.ptp(_MARGIN * told))
+            doubt = _DOUBT * margin
             scores, variances = scores.copy(), np.zeros(len(scores)) if variances is None else variances.copy()
-            scores[self.failed] = np.min(told) - margin
-            variances[self.failed] = (_DOUBT * margin) ** 2
+            scores[self.failed] = max(float(np.min(told)) - margin, -_LARGEST)
+            variances[self.failed] = min(doubt * doubt, _LARGEST)
         return replace(self, scores=scores, variances=variances)
 
     @property

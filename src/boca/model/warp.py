@@ -22,6 +22,7 @@ import numpy as np
 from boca.domain.space import FloatArray
 
 _LOWEST_EXPONENT = -700.0  # of the inverse: exp(700) is still a float
+_LARGEST = float(np.finfo(float).max)
 
 
 @dataclass(frozen=True)
@@ -41,18 +42,24 @@ class Warp:
         return {"anchor": self.anchor, "spread": self.spread, "share": self.share}
 
     def apply(self, y: FloatArray) -> FloatArray:
-        """Return T(y); differences are halved on the way, so that 1e308 - (-1e308) does not overflow."""
-        below = (0.5 * self.anchor - 0.5 * y) / (0.5 * self.spread)
+        """Return T(y); differences are halved on the way, so that 1e308 - (-1e308) does not overflow.
+
+        Farther from the anchor than the largest number of spreads is as far as that.
+        """
+        with np.errstate(over="ignore"):
+            below = np.clip((0.5 * self.anchor - 0.5 * y) / (0.5 * self.spread), -_LARGEST, _LARGEST)
         return np.where(below > 0.0, -np.log1p(np.maximum(below, 0.0)), -below)
 
     def slope(self, y: FloatArray) -> FloatArray:
-        """Return T'(y), which is at most 1 / s."""
-        return 1.0 / (self.spread + np.maximum(self.anchor - y, 0.0))
+        """Return T'(y), which is at most 1 / s; both sides are quartered, so that the sum does not overflow."""
+        return 0.25 / (0.25 * self.spread + np.maximum(0.25 * self.anchor - 0.25 * y, 0.0))
 
     def inverse(self, t: FloatArray | float) -> FloatArray:
-        """Return the y with T(y) = t."""
+        """Return the y with T(y) = t, or the largest number where y is beyond it; halved on the way as in `apply`."""
         below = np.expm1(-np.clip(t, _LOWEST_EXPONENT, 0.0))
-        return np.asarray(self.anchor + self.spread * np.where(np.asarray(t) < 0.0, -below, t))
+        with np.errstate(over="ignore"):
+            half = 0.5 * self.anchor + 0.5 * self.spread * np.where(np.asarray(t) < 0.0, -below, t)
+        return np.asarray(2.0 * np.clip(half, -0.5 * _LARGEST, 0.5 * _LARGEST))
 
     def described(self, turn: float) -> dict[str, Any]:
         """Return the map of values as told, `turn` being -1 if they are minimized: enough to compute it by hand.

@@ -65,8 +65,8 @@ class WarpChoice:
         anchor = float(np.max(near))
         with np.errstate(over="ignore"):
             spread = max(share * (anchor - float(np.median(near))), _NOISE_DEVIATIONS * noise)
-        is_scale = spread > gp_fit.RELATIVE_ROUNDING * abs(anchor) and math.isfinite(spread)
-        return Warp(anchor, spread, share) if is_scale else None
+        least = max(gp_fit.RELATIVE_ROUNDING * abs(anchor), gp_fit.SMALLEST_SCALE)
+        return Warp(anchor, spread, share) if least < spread < math.inf else None
 
     def is_due(self, count: int) -> bool:
         """Whether a refit chooses again, `count` being the number of refits before."""
