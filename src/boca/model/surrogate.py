@@ -139,10 +139,16 @@ class Surrogate:
     ) -> Model:
         """Return the GP of a dataset, with the hyperparameters of its last refit in the history, or of one now."""
         fit = last_fit(history, dataset.outcome)
+        if fit is not None and not self._is_own(fit, dataset.problem):
+            fit = None
         if not force_refit and fit is not None and not self.is_due(dataset, fit):
             return self.condition(dataset, fit)
         fit = self.fit(dataset, rng, fit)
         return replace(self.condition(dataset, fit), fit=fit)
+
+    def _is_own(self, fit: Fit, problem: Problem) -> bool:
+        """Whether a fit has as many hyperparameters as this model: a strategy before it may have had another one."""
+        return len(fit.theta) == sum(block.size for block in self._encoding(problem).blocks)
 
     def is_due(self, dataset: Dataset, fit: Fit) -> bool:
         """Whether hyperparameters are to be learned again."""
