@@ -824,7 +824,8 @@ def test_where_most_queries_go_to_the_target_every_way_of_choosing_x_has_its_tur
     problem = boca.Problem(
         problem.space, problem.fidelity, cost=lambda z: 1.0 + 0.01 * z["level"], target=problem.target
     )
-    optimizer, noise = boca.Optimizer(problem, budget=boca.targets(30), seed=0), np.random.default_rng(0)
+    optimizer = boca.Optimizer(problem, budget=boca.targets(30), strategy=EARLIER, seed=0)
+    noise = np.random.default_rng(0)
     while (trial := optimizer.ask()) is not None:
         optimizer.tell(trial, g(trial.x, trial.z) + 0.05 * float(noise.standard_normal()))
     chosen = [t for t in optimizer.history if t.phase == "model" and "guard" not in t.why]
@@ -930,7 +931,7 @@ def test_without_fidelities_no_reason_speaks_of_them():
 
 def test_the_last_query_goes_to_the_highest_posterior_mean_after_one_more_fit():
     problem, g, _ = mixed()
-    optimizer = boca.Optimizer(problem, budget=boca.targets(4), strategy=boca.Boca(), seed=1)
+    optimizer = boca.Optimizer(problem, budget=boca.targets(4), strategy=EARLIER, seed=1)
     while (trial := optimizer.ask()) is not None:
         optimizer.tell(trial, g(trial.x, trial.z))
     run = Run(problem, optimizer.history, True, False)
