@@ -14,7 +14,7 @@ from boca.domain.errors import InvalidInput
 from boca.execution.callbacks import Log
 from boca.execution.options import RunOptions, StudyOptions
 
-OF_THE_PROBLEM = {"function", "space", "fidelity", "cost", "target", "deterministic", "first", "subject_to", "objective"}
+OF_THE_PROBLEM = {
     "function",
     "objective",
     "subject_to",
