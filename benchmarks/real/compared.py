@@ -5,7 +5,7 @@
     regret      as in `rows`: in spreads of the task
     ratio       log10 of the regret of a method over that of the reference, on the same task and seed
 
-Regrets below a thousandth of the spread count as that: their logarithms would compare what nobody would notice.  A run
+Regrets below a thousandth of the spread count as that: their logarithms would compare what no user notices.  A run
 without a query at the target has no regret: in ranks it is last, in ratios its pair is left out and counted.
 """
 

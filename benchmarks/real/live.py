@@ -1,6 +1,6 @@
 """Searches that run: learners of scikit-learn on data that come with it, judged by the clock.
 
-The cost is not declared: a method measures it, and the time to choose counts.  So many targets are so many times the
+The cost is not declared: a method measures it, and the time to choose counts.  A number of targets is that number of times the
 seconds in `_SEARCHES`, whatever a training takes on this machine: the budget is the same number of seconds for
 everybody.  The optimum is not known; `compared` takes the best that any run found.
 """

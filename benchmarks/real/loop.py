@@ -83,7 +83,7 @@ def _timed(trial: Trial, value: Callable[[], float]) -> Trial:
 
 
 def run_one(task: Task, strategy: Strategy, *, seed: int, targets: float) -> Optimizer:
-    """Spend a budget of so many targets on a task, and return the optimizer with its trials."""
+    """Spend a budget of a number of targets on a task, and return the optimizer with its trials."""
     own = stream(task, seed)
     optimizer = Optimizer(task.problem, budget=task.limit(targets), strategy=strategy, seed=own)
     answers = Answers(task, seed, targets)
@@ -101,7 +101,7 @@ def stream(task: Task, seed: int) -> int:
 
 
 def run_session(task: Task, session: Session, *, seed: int, targets: float) -> list[Trial]:
-    """Spend a budget of so many targets on a task that is not live, and return the trials."""
+    """Spend a budget of a number of targets on a task that is not live, and return the trials."""
     problem, limit = task.problem, task.limit(targets)
     left = limit.amount * (1.0 if limit.unit == "seconds" else problem.target_cost) * (1 + _ROUNDING)
     answers, trials = Answers(task, seed, targets), list[Trial]()

@@ -68,7 +68,7 @@ class Task(Benchmark):
     target_seconds: float | None = None
 
     def limit(self, targets: float) -> Limit:
-        """Return the budget of so many targets, in seconds for a live task."""
+        """Return the budget of a number of targets, in seconds for a live task."""
         return in_targets(targets) if self.target_seconds is None else seconds(targets * self.target_seconds)
 
     def in_seconds(self) -> Task:
