@@ -1,7 +1,8 @@
 """Searches that run: learners of scikit-learn on data that come with it, judged by the clock.
 
 The cost is not declared: a method measures it, and the time to choose counts.  One target is the number of seconds in
-`_SEARCHES`, whatever a training takes on this machine: the budget is the same number of seconds for every method.  The optimum is not known; `compared` takes the best that any run found.
+`_SEARCHES`, whatever a training takes on this machine: the budget is the same number of seconds for every method.
+The optimum is not known; `compared` takes the best that any run found.
 """
 
 from __future__ import annotations
