@@ -14,10 +14,12 @@ from boca.domain.outcomes import AtLeast, AtMost
 from boca.domain.problem import Problem
 from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.trial import History, Suggestion, Trial
+from boca.execution.optimize import optimize
 from boca.execution.result import Result
 from boca.execution.run import maximize, minimize
 from boca.model.surrogate import Surrogate
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
+from boca.study.front import FrontRecommendation
 from boca.study.optimizer import Optimizer
 from boca.study.recommendation import Recommendation
 
@@ -36,6 +38,7 @@ __all__ = [
     "Candidates",
     "Choice",
     "Float",
+    "FrontRecommendation",
     "History",
     "Int",
     "Optimizer",
@@ -50,6 +53,7 @@ __all__ = [
     "Trial",
     "maximize",
     "minimize",
+    "optimize",
     "problems",
     "seconds",
     "stopping",

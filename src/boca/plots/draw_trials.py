@@ -52,7 +52,7 @@ def progress(source: object, *, scale: Scale = "useful", ax: Axes | None = None)
     seen, ax = runs[0], new_axes(ax)
     direction = seen.problem.direction
     found = data.progress(seen) if len(runs) == 1 else band(runs)
-    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[direction]})")
+    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[direction or 'maximize']})")
     if isinstance(found, Note):
         return empty(ax, found)
     if isinstance(found, Band):
@@ -75,7 +75,7 @@ def _band(ax: Axes, found: Band) -> tuple[FloatArray, FloatArray]:
 
 
 def _scale_values(
-    ax: Axes, scale: Scale, best: FloatArray, values: FloatArray, direction: Direction, is_band: bool
+    ax: Axes, scale: Scale, best: FloatArray, values: FloatArray, direction: Direction | None, is_band: bool
 ) -> None:
     if scale == "log":
         low = min(float(each.min()) for each in (best, values) if len(each))
