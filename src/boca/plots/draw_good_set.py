@@ -61,8 +61,8 @@ def good_set(
     mesh = ax.pcolormesh(*borders, level, cmap=COLOR_MAP, shading="flat", rasterized=True)
     _border(ax, plane, level, found, sign(seen.problem.direction))
     queries = [seen.problem.space.from_unit(u) for u in found.queries]
-    places = [placed(axis.positions, axis.name, queries) for axis in (plane.x, plane.y)]
-    ax.scatter(*places, s=26, c="black", edgecolors="white", linewidths=0.8, clip_on=False, zorder=4)
+    across, up = (placed(axis.positions, axis.name, queries) for axis in (plane.x, plane.y))
+    ax.scatter(across, up, s=26, c="black", edgecolors="white", linewidths=0.8, clip_on=False, zorder=4)
     set_axis(ax, "x", plane.x)
     set_axis(ax, "y", plane.y)
     ax.figure.colorbar(mesh, ax=ax, label="f at the target" if f is not None else "mean of f at the target")
