@@ -125,7 +125,7 @@ class _Asked:
         pace = self._pace(x)
         tried = {point_key(t.z) for t in self._now.history if point_key(t.x) == point_key(x)}
         fitting = [z for z in self._problem.grid[0] if pace * self._expected(z) <= spare and point_key(z) not in tried]
-        return dict(max(fitting, key=self._expected)) if fitting else None
+        return dict(max(fitting, key=lambda z: self._expected(z))) if fitting else None
 
     def _quick(self, left: float) -> Point | None:
         """Return the best of the points that were only run below the target and are expected to fit there."""
