@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,9 @@ class _Asked:
         """Return the costliest fidelity within what is to spare at which x was not run."""
         pace = self._pace(x)
         tried = {point_key(t.z) for t in self._now.history if point_key(t.x) == point_key(x)}
-        fitting = [z for z in self._problem.grid[0] if pace * self._expected(z) <= spare and point_key(z) not in tried]
-        return dict(max(fitting, key=lambda z: self._expected(z))) if fitting else None
+        grid = ((self._expected(z), z) for z in self._problem.grid[0] if point_key(z) not in tried)
+        _, z = max(((cost, z) for cost, z in grid if pace * cost <= spare), key=itemgetter(0), default=(0.0, None))
+        return None if z is None else dict(z)
 
     def _quick(self, left: float) -> Point | None:
         """Return the best of the points that were only run below the target and are expected to fit there."""
