@@ -148,6 +148,11 @@ def test_a_learned_reference_is_worse_than_the_front_in_each_objective():
     assert reference_point(of, Y[:0]).tolist() == [0.0, 0.0]
 
 
+def test_steps_are_for_one_objective():
+    with pytest.raises(InvalidInput, match=r"'n' is boca.Steps.*Type boca.Int"):
+        Problem(SPACE, Space(n=boca.Steps(1, 9)), outcomes=TWO)
+
+
 def test_the_best_of_several_is_in_the_middle():
     of = problem()
     trials = history([(0.0, 0.0), (0.2, 0.8), (1.0, 1.0)])

@@ -213,7 +213,9 @@ def reference_point(problem: Problem, Y: FloatArray, others: FloatArray | None =
         everything = np.ptp(Y, axis=0)
         own = np.maximum(np.max(np.abs(Y), axis=0), 1e-12)
         extent = np.where(covered > 0.0, covered, np.where(everything > 0.0, everything, own))
-        learned = np.minimum(np.min(best, axis=0) - _MARGIN * extent, np.min(Y if others is None else np.vstack([Y, others]), axis=0))
+        learned = np.minimum(
+            np.min(best, axis=0) - _MARGIN * extent, np.min(Y if others is None else np.vstack([Y, others]), axis=0)
+        )
     turns = turns_of(problem)
     return np.array(
         [

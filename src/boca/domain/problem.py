@@ -103,6 +103,7 @@ class Problem:
         else:
             self._take_outcomes(outcomes, subject_to, objective)
         self.reference = checked_reference(reference, self.objectives)
+        self._refuse_steps()
         self._target = _target(space, fidelity, {} if target is None else target)
         if not isinstance(deterministic, bool):
             raise InvalidInput(f"deterministic must be True or False; got {deterministic!r}.")
@@ -223,6 +224,13 @@ class Problem:
         ends = self.fidelity[name].ends
         is_low = ends is not None and self._target[name] == ends[0]
         return -1.0 if is_low and name != self.steps else 1.0
+
+    def _refuse_steps(self) -> None:
+        if self.objectives and self.steps is not None:
+            raise InvalidInput(
+                f"outcomes has the objectives {list(self.objectives)}, and the fidelity {self.steps!r} is boca.Steps, "
+                "along which one objective is watched. Type boca.Int for it, and run every evaluation to its end."
+            )
 
     # Steps ----------------------------------------------------------------------------------------------------------
 
