@@ -49,6 +49,11 @@ def progress(source: object, *, scale: Scale = "useful", ax: Axes | None = None)
     runs = [study(each) for each in source] if isinstance(source, list | tuple) else [study(source)]
     if not runs:
         raise InvalidInput("source must be a study or a list of at least one; got an empty list.")
+    if any(run.problem.objectives for run in runs):
+        raise InvalidInput(
+            "A best value needs one objective, and this study has several. "
+            "Type boca.plots.hypervolume(source), or boca.plots.front(source)."
+        )
     seen, ax = runs[0], new_axes(ax)
     direction = seen.problem.direction
     found = data.progress(seen) if len(runs) == 1 else band(runs)
