@@ -14,6 +14,7 @@ from boca.domain.outcomes import AtLeast, AtMost
 from boca.domain.problem import Problem
 from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.trial import History, Suggestion, Trial
+from boca.domain.version import VERSION
 from boca.execution.result import Result
 from boca.execution.run import maximize, minimize
 from boca.model.surrogate import Surrogate
@@ -21,7 +22,7 @@ from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Str
 from boca.study.optimizer import Optimizer
 from boca.study.recommendation import Recommendation
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "GPEI",

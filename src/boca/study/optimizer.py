@@ -21,6 +21,7 @@ from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Point, non_negative_number, positive_number
 from boca.domain.trial import History, Trial, is_exhausted, occupied, point_key, unavailable
+from boca.domain.version import VERSION
 from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import check as check_settings
@@ -225,6 +226,7 @@ class Optimizer:
         seconds: float | None = None,
         output: str | None = None,
         notes: Mapping[str, Any] | None = None,
+        worker: str | None = None,
     ) -> Trial:
         """Store the result of a running trial.
 
@@ -237,6 +239,7 @@ class Optimizer:
                 than one trial runs.
             output: what the evaluation printed, to be kept with the trial.
             notes: further values by name, which are stored and shown, and not optimized.
+            worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
         running = self._running(trial)
         try:
@@ -248,7 +251,7 @@ class Optimizer:
         finished = self._finished(running, cost, seconds)
         complete = finished.observed(result.values, noise=self.problem.variances(noise))
         kept = {**result.notes, **checked_notes(notes)}
-        return self._finish(replace(complete, output=output, notes=kept))
+        return self._finish(replace(complete, output=output, notes=kept, worker=worker))
 
     def fail(
         self,
@@ -258,6 +261,7 @@ class Optimizer:
         cost: float | None = None,
         seconds: float | None = None,
         output: str | None = None,
+        worker: str | None = None,
     ) -> Trial:
         """Store that a running trial failed: it is charged, and its point counts as worse than every result so far.
 
@@ -267,9 +271,10 @@ class Optimizer:
             cost: what it cost, in place of what was expected.
             seconds: how long the evaluation took; by default the time since the trial was handed out.
             output: what the evaluation printed, to be kept with the trial.
+            worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
         finished = self._finished(self._running(trial), cost, seconds)
-        return self._finish(replace(finished, state="failed", reason=str(reason), output=output))
+        return self._finish(replace(finished, state="failed", reason=str(reason), output=output, worker=worker))
 
     def add(
         self,
@@ -322,6 +327,7 @@ class Optimizer:
             reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
             seconds=None if self.problem.has_declared_cost else paid,
             notes={**result.notes, **checked_notes(given.notes)},
+            version=VERSION,
         )
         return draft.observed(result.values, noise=self.problem.variances(given.noise))
 
@@ -373,6 +379,7 @@ class Optimizer:
                 overhead=time.perf_counter() - began,
                 seen=read.event,
                 pending=tuple(t.number for t in read.history.running),
+                version=VERSION,
             )
             if check is not None:
                 check(draft)

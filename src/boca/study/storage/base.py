@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from boca.domain.attempt import Attempt
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
 from boca.study.storage.owner import Owner
@@ -137,6 +138,10 @@ class Storage(Protocol):
 
     def release(self, lease: Lease) -> None:
         """End all leases of this driver: the next driver takes over what it leaves running, in the same attempt."""
+        ...
+
+    def attempts(self, number: int) -> Sequence[Attempt]:
+        """Return the attempts of a trial that ended without a result, in the order in which they ended."""
         ...
 
     def close(self) -> None: ...
