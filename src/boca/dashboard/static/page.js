@@ -407,7 +407,7 @@ function drawRunning(data) {
     if (row.is_overdue) notes.push("its driver does not answer");
     return [cell(opener(row.number), "num"), old, cell(amount(row.cost), "num"), ...cells(row), cell(notes.join(", "), "waiting")];
   });
-  table("running", ["trial", "age", "cost", ...heads, ""], rows);
+  table("running", ["trial", "age", "cost", ...heads, "note"], rows);
   age();
 }
 
