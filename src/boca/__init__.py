@@ -16,6 +16,7 @@ from boca.domain.runs import Verdict
 from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.steps import Steps
 from boca.domain.trial import History, Suggestion, Trial
+from boca.execution.executors.handle import Run
 from boca.execution.result import Result
 from boca.execution.run import maximize, minimize
 from boca.model.surrogate import Surrogate
@@ -45,6 +46,7 @@ __all__ = [
     "RandomSearch",
     "Recommendation",
     "Result",
+    "Run",
     "Space",
     "Steps",
     "Strategy",
