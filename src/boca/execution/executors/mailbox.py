@@ -1,7 +1,7 @@
 """Word between a run and its driver through two files, where engines have no way back for it: pools and clusters.
 
 Both files only grow, a line at a time, and each has one writer.  They lie in the folder of the study's checkpoints, so
-that whoever can reach the checkpoints can also report.  A run that cannot sends its reports with its result.
+that a run that can reach them can also report.  One that cannot sends its reports with its result.
 """
 
 from __future__ import annotations
