@@ -17,6 +17,7 @@ from boca.domain.outcomes import OutcomeLimit
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Space
 from boca.domain.trial import History
+from boca.execution import lines
 from boca.execution.checkpoints import Checkpoints, default_place
 from boca.execution.driver import Driver, Timeout
 from boca.execution.executors import engine
@@ -264,6 +265,8 @@ def drive(
                 has_workers=options.has_workers,
                 runs=runs,
             )
+            if words := lines.resumed(optimizer):
+                log.info("%s", words)
             found = _run_to_the_end(optimizer, driver, watchdog)
         except BaseException as error:
             for sentence in _close_callbacks(callbacks, error):

@@ -45,6 +45,8 @@ class Outcome:
     """What a run has reported, if it had no way to do so before."""
     apart: bool = False
     """Whether it had no folder in common with its driver."""
+    worker: str = ""
+    """The machine and the process that evaluated, as `host:number`; empty if they are not known."""
 
 
 class Engine(Protocol):
@@ -130,4 +132,5 @@ def outcome_of(report: Report) -> Outcome:
         lost=report.lost,
         told=report.told,
         apart=report.apart,
+        worker=report.worker,
     )

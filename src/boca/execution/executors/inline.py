@@ -10,7 +10,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.space import Point
 from boca.execution.executors.base import Objective, Outcome, arguments, finished, outcome_of
 from boca.execution.executors.handle import Begun, evaluate_run
-from boca.execution.executors.worker import evaluate
+from boca.execution.executors.worker import evaluate, here
 
 
 @final
@@ -37,7 +37,7 @@ class Inline:
         exception = report.exception
         if exception is None and report.error is not None:
             exception = InvalidInput(report.error)
-        return finished(replace(outcome_of(report), exception=exception))
+        return finished(replace(outcome_of(report), exception=exception, worker=here()))
 
     def close(self, *, now: bool = False) -> None:
         """Do nothing: no evaluation outlives `submit`."""

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from boca.execution.executors.talk import Talk
+from boca.execution.executors.worker import here
 
 OUTPUT_LENGTH = 16_384  # bytes of output that are kept per evaluation, the last ones: it is stored with every trial
 
@@ -97,6 +98,11 @@ class Worker:
     def output(self) -> str:
         """What was printed since the last `ask`, up to now."""
         return self._output.text
+
+    @property
+    def name(self) -> str:
+        """Its machine and its number."""
+        return here(self._process.pid)
 
     @property
     def fate(self) -> str:

@@ -58,6 +58,8 @@ class Report(NamedTuple):
     """What a run reported that had no way to tell its driver before."""
     apart: bool = False
     """Whether it had no folder in common with its driver."""
+    worker: str = ""
+    """The machine and the process that evaluated."""
 
 
 # One call ---------------------------------------------------------------------------------------------------------
@@ -106,9 +108,14 @@ def evaluate_pickled(objective: bytes, arguments: bytes) -> Report:
         if isinstance(values, dict):  # a run
             from boca.execution.executors.mailbox import evaluate_by_mail
     except BaseException as error:
-        return Report(None, unloadable(error), 0.0, lacking=is_lacking(error))
+        return Report(None, unloadable(error), 0.0, lacking=is_lacking(error), worker=here())
     report = evaluate_by_mail(call, **values) if isinstance(values, dict) else evaluate(call, values)
-    return report._replace(exception=None)  # not every exception can be pickled
+    return report._replace(exception=None, worker=here())  # not every exception can be pickled
+
+
+def here(process: int | None = None) -> str:
+    """Return a process of this machine, by default this one, as `host:number`."""
+    return f"{os.uname().nodename}:{os.getpid() if process is None else process}"
 
 
 @lru_cache(maxsize=1)
