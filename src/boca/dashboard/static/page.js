@@ -408,7 +408,7 @@ function drawRunning(data) {
     if (row.host !== null) notes.push(`process ${row.process} on ${row.host}`);
     return [cell(opener(row.number), "num"), old, cell(amount(row.cost), "num"), ...cells(row), cell(notes.join(", "), "waiting")];
   });
-  table("running", ["trial", "age", "cost", ...heads, ""], rows);
+  table("running", ["trial", "age", "cost", ...heads, "note"], rows);
   age();
 }
 
