@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ def optimize(
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | None = None,
+    checkpoints: str | os.PathLike[str] | None = None,
+    keep_checkpoints: int | None = None,
 ) -> Result:
     """Optimize several outcomes of function(x, z) at z = target within a budget; without fidelities, of function(x).
 
@@ -82,6 +85,10 @@ def optimize(
         on_error: Whether a failed trial lets the run continue ("fail"), or ends it ("raise").
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them.
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
+        checkpoints: The folder for the checkpoints of evaluations that pass through steps; by default beside the SQLite
+            file, `boca-checkpoints` in the current folder for a server, and a temporary folder without a storage.
+        keep_checkpoints: How many checkpoints of trials that have ended are kept at most; None keeps all that a
+            decision can use.
     """
     problem = Problem(
         space,
@@ -106,5 +113,7 @@ def optimize(
         stop=stop,
         callbacks=callbacks,
         progress=progress,
+        checkpoints=checkpoints,
+        keep_checkpoints=keep_checkpoints,
     )
     return drive(function, problem, study, options)
