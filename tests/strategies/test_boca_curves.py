@@ -262,3 +262,21 @@ def test_a_decision_to_stop_takes_less_than_a_tenth_of_a_suggestion():
     suggestion = taken(lambda: boca.Boca().suggest(PROBLEM, History(list(history)), budget, np.random.default_rng(0)))
     decision = taken(lambda: boca.Boca().keep_going(PROBLEM, history, trial, np.random.default_rng(0)))
     assert decision < 0.1 * suggestion
+
+
+def test_a_run_goes_on_at_its_point_in_every_bit():
+    space = boca.Space(a=boca.Float(1e-4, 0.1, log=True), b=boca.Float(0.1, 0.99), c=boca.Int(64, 1024, log=True))
+    problem = boca.Problem(space, PROBLEM.fidelity, cost=lambda z: z["epochs"])
+
+    def value(x, step):
+        return -abs(np.log10(x["a"]) + 2.1) - (x["b"] - 0.4) ** 2 - 1.0 / step
+
+    opt = boca.Optimizer(problem, budget=boca.targets(8), seed=0)
+    while (trial := opt.ask()) is not None:
+        trained(opt, trial, value=value)
+    continued = [t for t in opt.history if t.continues is not None]
+    assert len(continued) > 5
+    assert all(t.x == opt.history[t.continues].x for t in continued)
+    new = space.to_unit([t.x for t in opt.history if t.continues is None])
+    apart = np.abs(new[:, None] - new[None, :]).max(axis=2) + np.eye(len(new))
+    assert apart.min() > 1e-9

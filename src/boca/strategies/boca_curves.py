@@ -56,6 +56,7 @@ _REFINES_FROM = 0.5  # of the budget: from here on, every other query refines th
 _REFINES_EVERY = 2
 _TARGETS_WITHOUT_END = 20.0  # whose half is spent before refining, if the budget has no end
 _ROUNDING = 1e-9  # relative difference of costs that counts as none
+_SAME = 1e-9  # of a unit coordinate: closer points are one
 _LEAST_COST = 1e-12  # of the target's: the logarithm of zero is not a number
 
 
@@ -150,8 +151,13 @@ class Runs:
         return float(len(self.history))
 
     @cached_property
-    def known(self) -> set[object]:
-        return {point_key(t.x) for t in self.history}
+    def known(self) -> FloatArray:  # (n, d)
+        """The points of all runs."""
+        return self.problem.space.to_unit([t.x for t in self.history])
+
+    def is_known(self, u: FloatArray) -> bool:  # (d,)
+        """Whether a run has this point, up to the rounding of a point to unit coordinates and back."""
+        return bool((np.abs(self.known - u) < _SAME).all(axis=1).any())
 
     def cost(self, z: Point, start: int) -> float:
         return max(self.price.going_on(z, start), _LEAST_COST * self.price.target)
@@ -232,7 +238,7 @@ class Runs:
         for u in ranked:
             if len(found) == count:
                 break
-            if point_key(self.problem.space.from_unit(u)) not in self.known:
+            if not self.is_known(u):
                 found.append(u)
         return np.array(found).reshape(-1, len(self.problem.space))
 

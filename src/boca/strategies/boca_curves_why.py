@@ -46,7 +46,8 @@ def suggestion(runs: Runs, model: Model, chosen: Query, by: By, rivals: Sequence
     told = {"new" if rival.before is None else "going_on": _numbers(runs, model, rival) for rival in rivals}
     why["run"] = {"from_step": chosen.start, "cost": chosen.cost, "shrink": model.shrink, **told}
     continues = chosen.before.number if chosen.before is not None and chosen.start else None
-    return Suggestion(problem.space.from_unit(chosen.u), chosen.z, why, continues)
+    x = problem.space.from_unit(chosen.u) if chosen.before is None else dict(chosen.before.x)  # in every bit
+    return Suggestion(x, chosen.z, why, continues)
 
 
 def stand_in(x: Point, z: Point) -> Suggestion:
