@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
+from boca.domain.attempt import iso
 from boca.domain.errors import BocaError
 from boca.domain.observation import OBJECTIVE, Observation
 from boca.domain.problem import Direction, Problem
@@ -66,6 +67,12 @@ class Trial:
         reached: the last step that this attempt has reported.
         continues: the number of the trial that it continues.
         events: what happened to it beside its reports.
+        began: when its last attempt was handed out, in seconds since 1970; None if it was imported.
+        ended: when that attempt ended.
+        host: the machine of the process that it was handed out to.
+        process: the number of that process.
+        worker: the machine and the process that evaluated it, as `host:number`, if they are known.
+        version: the version of boca that chose it.
     """
 
     number: int
@@ -89,6 +96,13 @@ class Trial:
     reached: int = 0
     continues: int | None = None
     events: tuple[RunEvent, ...] = ()
+    # when and where, which no decision reads
+    began: float | None = field(default=None, compare=False)
+    ended: float | None = field(default=None, compare=False)
+    host: str | None = field(default=None, compare=False)
+    process: int | None = field(default=None, compare=False)
+    worker: str | None = field(default=None, compare=False)
+    version: str | None = field(default=None, compare=False)
 
     @property
     def z(self) -> Point:
@@ -287,11 +301,24 @@ class Trial:
             "phase": self.phase,
             "reason": self.why.get("reason"),
             "failure": self.reason,
+            **self.clock(),
             **{f"x.{name}": value for name, value in self.x.items()},
             **{f"z.{name}": value for name, value in self.z.items()},
             **{f"outcome.{name}": value for name, value in self.outcomes.items()},
             **{f"noise.{name}": variance for name, variance in self.noises.items()},
             **{f"note.{name}": value for name, value in self.notes.items()},
+        }
+
+    def clock(self) -> dict[str, Any]:
+        """Return when and where it ran, with times in UTC."""
+        return {
+            "began": iso(self.began),
+            "ended": iso(self.ended),
+            "host": self.host,
+            "process": self.process,
+            "worker": self.worker,
+            "attempt": self.attempt,
+            "version": self.version,
         }
 
     def _repr_html_(self) -> str:

@@ -156,9 +156,19 @@ class Driver:
             self._timeout_of(trial)
         taken = self._optimizer.take_over(self._lease, max_retries=self._max_retries, limit=free)
         self._to_run += taken
+        for trial in taken:
+            log.info("%s", self._taken_from(trial))
         if self._has_workers:  # attempts that ended with a driver do not count
             self._taken_at.update({trial.number: trial.attempt for trial in taken})
         return len(taken) < free
+
+    def _taken_from(self, trial: Trial) -> str:
+        """Return which trial was taken over, and from what."""
+        before = self._optimizer.storage.attempts(trial.number)
+        words = f"Trial {trial.number} is taken over (attempt {trial.attempt + 1})"
+        return (
+            words if not before else f"{words}: process {before[-1].process} on {before[-1].host}, {before[-1].ending}"
+        )
 
     def _fill(self) -> bool:
         """Give every worker that is free now a trial, and store between two of them what others have finished.
@@ -226,16 +236,17 @@ class Driver:
                 died = replace(trial, overhead=trial.overhead + outcome.seconds)
                 self._to_run.append(self._optimizer.storage.retry(died, self._lease))
                 return None
+            where = outcome.worker or None
             if outcome.value is not None:
                 output = outcome.output or None
                 try:
                     self._optimizer.problem.returned(outcome.value, trial.planned)
                 except InvalidInput as error:
-                    return self._optimizer.fail(trial, str(error), seconds=outcome.seconds, output=output)
-                return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output)
+                    return self._optimizer.fail(trial, str(error), seconds=outcome.seconds, output=output, worker=where)
+                return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output, worker=where)
             reason, _, traceback = (outcome.error or "The evaluation has no result.").partition("\n")
             output = "\n".join(part for part in (outcome.output, traceback) if part) or None
-            return self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output)
+            return self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output, worker=where)
         except InvalidTrial as error:  # another driver took this one for dead and has the trial now
             log.warning("The result of trial %d is dropped: %s", trial.number, error)
             return None
