@@ -106,6 +106,8 @@ def _result(
             timeout=study.timeout,
             max_retries=study.max_retries,
             grace=study.grace,
+            checkpoints=study.checkpoints,
+            keep_checkpoints=study.keep_checkpoints,
             callbacks=() if show is None else show,
             progress=False,
         ),
