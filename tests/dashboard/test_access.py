@@ -13,6 +13,7 @@ HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1
 PATHS = [
     "/",
     "/page.js",
+    "/timeline.js",
     "/compare.js",
     "/start.js",
     "/style.css",

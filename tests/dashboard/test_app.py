@@ -14,11 +14,12 @@ from boca.study.storage.sql import Database
 from dashboard.conftest import begin, run
 
 TOKEN = "correct-horse-battery"
-SCRIPTS = ("page.js", "compare.js", "start.js")
+SCRIPTS = ("page.js", "timeline.js", "compare.js", "start.js")
 HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>&amp;__proto__'
 PATHS = [
     "/",
     "/page.js",
+    "/timeline.js",
     "/compare.js",
     "/start.js",
     "/style.css",
@@ -196,7 +197,7 @@ def test_studies_are_compared_in_the_order_in_which_they_are_named(study, url, p
 
 
 def test_files_are_sent_once(resting):
-    for path in ("/", "/page.js", "/compare.js", "/start.js", "/style.css", "/plotly.js"):
+    for path in ("/", "/page.js", "/timeline.js", "/compare.js", "/start.js", "/style.css", "/plotly.js"):
         first = resting.get(path)
         assert first.status_code == 200
         assert resting.get(path, headers={"If-None-Match": first.headers["etag"]}).status_code == 304

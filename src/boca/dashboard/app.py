@@ -37,6 +37,7 @@ _MAX_DIGITS = 16  # of a number in a request: no study has more trials, and int(
 _FILES = {
     "/": ("boca.dashboard", "static/page.html", "text/html"),
     "/page.js": ("boca.dashboard", "static/page.js", "text/javascript"),
+    "/timeline.js": ("boca.dashboard", "static/timeline.js", "text/javascript"),
     "/compare.js": ("boca.dashboard", "static/compare.js", "text/javascript"),
     "/start.js": ("boca.dashboard", "static/start.js", "text/javascript"),
     "/style.css": ("boca.dashboard", "static/style.css", "text/css"),

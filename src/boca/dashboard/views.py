@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from boca.dashboard import spending
+from boca.dashboard import clock, spending
 from boca.dashboard.advice import Advice
 from boca.dashboard.watch import Broken, WatchedStudy, World
 from boca.domain.failures import Cause, causes
@@ -72,6 +72,7 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "running": [_running(shown, trial) for trial in shown.history.running[:_MAX_RUNNING]],
         "causes": [_cause(cause) for cause in causes(shown.history)[:_MAX_FAILURES]],
         "failures": [_row(t, problem) for t in failed[: -_MAX_FAILURES - 1 : -1]],
+        "timeline": clock.timeline(shown),
         "trials": _columns(shown, since),
         "repriced": spending.repriced(shown.ledger),
     }

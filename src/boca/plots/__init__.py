@@ -8,6 +8,7 @@ from boca.plots.draw_decision import decision
 from boca.plots.draw_good_set import good_set
 from boca.plots.draw_importance import importance
 from boca.plots.draw_model import hyperparameters, information_gap, map2d, slices
+from boca.plots.draw_timeline import timeline
 from boca.plots.draw_trials import fidelities, parallel_coordinates, progress, regret
 from boca.plots.study import StudyView, load
 
@@ -25,4 +26,5 @@ __all__ = [
     "progress",
     "regret",
     "slices",
+    "timeline",
 ]

@@ -547,6 +547,7 @@ function drawCharts() {
   drawProgress(shown.data);
   drawQueried(shown.data);
   drawImportance(shown.data);
+  drawTimeline(shown.data);
   charts.key = shown.key;
   charts.restsUntil = performance.now() + 3 * (performance.now() - began);
 }
