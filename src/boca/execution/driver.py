@@ -24,6 +24,7 @@ from boca.execution.executors import Engine, Outcome
 from boca.execution.executors.base import checked_timeout
 from boca.execution.executors.remote import raised
 from boca.execution.runs import Runs
+from boca.execution.timing import Timing
 from boca.study.optimizer import Optimizer
 from boca.study.storage import Lease, Owner
 from boca.study.storage.transitions import ended_here
@@ -81,6 +82,8 @@ class Driver:
         self._lease = Lease(owner=replace(Owner.me(), evaluates=not has_workers))
         self._running: dict[Future[Outcome], Trial] = {}
         self._to_run: list[Trial] = []  # trials taken over, or to be tried again: they come before new ones
+        self._ahead = optimizer.ahead()
+        self._timing = Timing()
         self._taken_at: dict[int, int] = {}  # number -> the attempt in which it was taken over
         self._is_stopping = False
         self._is_submitting = False
@@ -128,7 +131,8 @@ class Driver:
                 last_search = time.monotonic() if is_all else -_RENEWAL_SECONDS
             has_begun = self._fill()
             if self._running:
-                self._finish(self._done())
+                if not self._prepare():
+                    self._finish(self._done())
             elif has_begun:
                 continue  # what has begun has ended too
             elif self._to_run and not self._is_stopping:
@@ -177,10 +181,12 @@ class Driver:
     def _fill(self) -> bool:
         """Give every worker that is free now a trial, and store between two of them what others have finished.
 
-        New trials are chosen together.  Workers that become free meanwhile have to wait for the next call.  Return
-        whether any trial has begun.
+        Those that were chosen ahead come first; the others are chosen together.  Workers that become free meanwhile
+        have to wait for the next call.  Return whether any trial has begun.
         """
         free = self._engine.slots - len(self._running)
+        if not self._timing.wanted(self._engine.slots):
+            self._ahead.clear()
         new = self._optimizer.ask_each(max(free - len(self._to_run), 0), lease=self._lease, check=self._timeout_of)
         for count in range(free):
             if count:
@@ -212,7 +218,26 @@ class Driver:
 
     def _next(self, new: Iterator[Trial]) -> Trial | None:
         """Return the next trial to run: those taken over and those to be tried again come first."""
-        return self._to_run.pop(0) if self._to_run else next(new, None)
+        if self._to_run:
+            return self._to_run.pop(0)
+        if (trial := self._ahead.take(self._lease, self._timeout_of)) is not None:
+            return trial
+        began = time.perf_counter()
+        trial = next(new, None)
+        if trial is not None:
+            self._timing.choice.add(time.perf_counter() - began)
+        return trial
+
+    def _prepare(self) -> bool:
+        """Choose a trial for a worker that is still busy if that spares it a wait; return whether one was chosen."""
+        wanted = self._timing.wanted(self._engine.slots)
+        if len(self._ahead) >= wanted or self._is_stopping or self._to_run or self._ended():
+            return False
+        began = time.perf_counter()
+        has_one = self._ahead.prepare(wanted)
+        if has_one:
+            self._timing.choice.add(time.perf_counter() - began)
+        return has_one
 
     def _timeout_of(self, trial: Trial) -> float | None:
         """Return the timeout of a trial in seconds; an error here must come before the trial is claimed.
@@ -231,6 +256,8 @@ class Driver:
         stored = []
         for future, trial in done.items():
             del self._running[future]
+            if future.result().error is None:
+                self._timing.trial.add(future.result().seconds)
             finished = self._store(trial, future.result())
             if finished is not None:
                 if self._runs is not None:
