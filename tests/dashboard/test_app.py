@@ -27,6 +27,7 @@ PATHS = [
     "/api/studies",
     "/api/study?name=bowl",
     "/api/trial?name=bowl&number=0",
+    "/api/timeline?name=bowl",
     "/api/compare?name=bowl",
 ]
 
@@ -173,6 +174,21 @@ def test_two_thousand_trials_are_told_in_columns_and_one_more_in_a_few_bytes(url
     assert news.json()["trials"]["number"] == [2000]
     assert len(news.content) < 10_000
     assert time.perf_counter() - began < 2.0
+
+
+# The timeline -------------------------------------------------------------------------------------------------------
+
+
+def test_the_timeline_is_sent_when_it_changed(study, url, page_of):
+    page = page_of(url)
+    answer = page.get("/api/timeline?name=bowl")
+    assert sorted(answer.json()["timeline"]["number"]) == list(range(5))
+    tag = {"If-None-Match": answer.headers["etag"]}
+    assert page.get("/api/timeline?name=bowl", headers=tag).status_code == 304
+    run(study, 1)
+    page.look()
+    assert page.get("/api/timeline?name=bowl", headers=tag).status_code == 200
+    assert page.get("/api/timeline?name=nothing").status_code == 404
 
 
 # Several studies -----------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ PATHS = [
     "/api/studies",
     "/api/study?name=bowl",
     "/api/trial?name=bowl&number=0",
+    "/api/timeline?name=bowl",
     "/api/compare?name=bowl",
 ]
 

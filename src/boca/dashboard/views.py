@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from boca.dashboard import clock, spending
+from boca.dashboard import spending
 from boca.dashboard.advice import Advice
 from boca.dashboard.watch import Broken, WatchedStudy, World
 from boca.domain.failures import Cause, causes
@@ -72,7 +72,6 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "running": [_running(shown, trial) for trial in shown.history.running[:_MAX_RUNNING]],
         "causes": [_cause(cause) for cause in causes(shown.history)[:_MAX_FAILURES]],
         "failures": [_row(t, problem) for t in failed[: -_MAX_FAILURES - 1 : -1]],
-        "timeline": clock.timeline(shown),
         "trials": _columns(shown, since),
         "repriced": spending.repriced(shown.ledger),
     }
@@ -191,7 +190,6 @@ def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
         "at_target": [shown.problem.is_target(t.z) for t in changed],
         "cost": [t.cost for t in changed],
         "phase": [t.phase for t in changed],
-        **{name: [_clock(t)[name] for t in changed] for name in _CLOCK},
         "x": _transposed((_values(t.x, shown.problem.space) for t in changed), len(shown.problem.space.names)),
         "z": _transposed((_values(t.z, shown.problem.fidelity) for t in changed), len(shown.problem.fidelity)),
     }

@@ -6,6 +6,7 @@ at a time has as many lanes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,18 +61,22 @@ def of_trials(
         last: how many to show at most.
         now: when running trials end on the picture; None for the last moment that a trial tells.
     """
-    known = sorted((t for t in trials if t.began is not None), key=lambda t: (t.began, t.number))
+    known = sorted((t for t in trials if _is_time(t.began)), key=lambda t: (t.began, t.number))
     known = known if last is None else known[-last:]
     if not known:
         return Note("When trials ran is not known: this study has none, or was made by an earlier version of boca.")
     began = np.array([t.began for t in known], dtype=float)
-    told = [t.ended for t in known if t.ended is not None]
+    told = [t.ended for t in known if t.ended is not None and _is_time(t.ended)]
     end = max([*began.tolist(), *told]) if now is None else now
-    ended = np.array([end if t.ended is None else t.ended for t in known], dtype=float)
+    ended = np.array([t.ended if _is_time(t.ended) else end for t in known], dtype=float)
     ended = np.maximum(ended, began)  # the clocks of two machines differ
     lane, lanes = _lanes([_place(t) for t in known], began, ended)
     at_target = np.array([problem.is_target(t.z) for t in known], dtype=bool)
     return Timeline(tuple(known), began, ended, lane, lanes, at_target)
+
+
+def _is_time(moment: float | None) -> bool:
+    return moment is not None and math.isfinite(moment)  # a damaged database may hold anything
 
 
 def _place(trial: Trial) -> str:

@@ -3,8 +3,15 @@
 
 const MAX_LANES = 40; // named at the side
 
-function drawTimeline(data) {
-  const found = data.timeline;
+// The bars are asked for when the charts are drawn: with every answer they would be most of it.
+async function askTimeline(study) {
+  const answer = await ask(`api/timeline?${new URLSearchParams({ name: study.name })}`, study.timelineTag);
+  if (study !== shown || answer.status === 404 || answer.status === 422) return;
+  if (answer.status === 200 && answer.body) [study.timelineTag, study.timeline] = [answer.tag, answer.body.timeline];
+  if (study.timeline !== undefined) drawTimeline(study.timeline);
+}
+
+function drawTimeline(found) {
   toggle("timeline", Boolean(found), shown.trials.length ? "When these trials ran is not stored: an earlier version of boca made them." : "There are no trials yet.");
   at("timeline-count").textContent = found && found.of > found.number.length ? `the last ${found.number.length} of ${found.of}` : "";
   if (!found) return;
