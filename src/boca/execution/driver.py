@@ -23,6 +23,7 @@ from boca.domain.trial import Trial
 from boca.execution.executors import Engine, Outcome
 from boca.execution.executors.base import checked_timeout
 from boca.execution.executors.remote import raised
+from boca.execution.runs import Runs
 from boca.execution.timing import Timing
 from boca.study.optimizer import Optimizer
 from boca.study.storage import Lease, Owner
@@ -56,6 +57,7 @@ class Driver:
         max_retries: int = 2,
         grace: float = 0.0,
         has_workers: bool = False,
+        runs: Runs | None = None,
     ) -> None:
         """Drive a study with an engine.
 
@@ -67,6 +69,7 @@ class Driver:
             max_retries: How often an evaluation is tried again after its process died.
             grace: Seconds for running trials to finish after SIGTERM or SIGHUP.
             has_workers: Whether trials run in other processes, which end with this one.
+            runs: What takes the reports of evaluations that pass through steps; None if the objective makes none.
         """
         self._optimizer = optimizer
         self._engine = engine
@@ -75,6 +78,7 @@ class Driver:
         self._max_retries = max_retries
         self._grace = grace
         self._has_workers = has_workers
+        self._runs = runs
         self._lease = Lease(owner=replace(Owner.me(), evaluates=not has_workers))
         self._running: dict[Future[Outcome], Trial] = {}
         self._to_run: list[Trial] = []  # trials taken over, or to be tried again: they come before new ones
@@ -192,11 +196,25 @@ class Driver:
             if trial is None:
                 return count > 0
             timeout = self._timeout_of(trial)
+            if self._runs is not None and not self._runs.has_checkpoint(trial):
+                trial = self._from_scratch(trial)
             self._is_submitting = True
-            future = self._engine.submit(dict(trial.x), dict(trial.z), timeout=timeout)
+            future = self._submitted(trial, timeout)
             self._is_submitting = False
             self._running[future] = trial
         return free > 0
+
+    def _submitted(self, trial: Trial, timeout: float | None) -> Future[Outcome]:
+        x, z = dict(trial.x), dict(trial.planned)
+        if self._runs is None:
+            return self._engine.submit(x, z, timeout=timeout)
+        return self._engine.submit(x, z, timeout=timeout, run=self._runs.begin(trial))
+
+    def _from_scratch(self, trial: Trial) -> Trial:
+        """Return a trial whose checkpoint is gone, to begin from scratch."""
+        log.warning("Trial %d begins from scratch: its checkpoint of step %d is gone.", trial.number, trial.start)
+        self._optimizer.drop(trial.number)
+        return self._optimizer.storage.retry(trial, self._lease)
 
     def _next(self, new: Iterator[Trial]) -> Trial | None:
         """Return the next trial to run: those taken over and those to be tried again come first."""
@@ -242,6 +260,8 @@ class Driver:
                 self._timing.trial.add(future.result().seconds)
             finished = self._store(trial, future.result())
             if finished is not None:
+                if self._runs is not None:
+                    self._runs.end(finished)
                 stored.append((finished, raised(future.result())))
         for finished, exception in stored:
             if self._after(finished, exception):
@@ -264,6 +284,18 @@ class Driver:
                 self._to_run.append(self._optimizer.storage.retry(died, self._lease))
                 return None
             where = outcome.worker or None
+            if self._runs is not None:
+                if outcome.apart:
+                    self._runs.note_apart()
+                if outcome.lost:
+                    self._to_run.append(self._from_scratch(trial))
+                    return None
+                self._runs.deliver(trial, outcome.told)
+                if outcome.error is None and self._runs.is_left(trial):
+                    return None  # it is handed back with the others, and goes on from its checkpoint
+            if outcome.ended:
+                output = outcome.output or None
+                return self._optimizer.tell(trial, None, seconds=outcome.seconds, output=output, worker=where)
             if outcome.value is not None:
                 output = outcome.output or None
                 try:
@@ -360,6 +392,8 @@ class Driver:
             raise Terminated(number)
         self._signal = signal.Signals(number)
         self._is_stopping = True
+        if self._runs is not None:
+            self._runs.leave()
         self._leaves_at = time.monotonic() + self._grace
         how = f"in {self._grace:g} s, or when the running trials have finished" if self._grace else "now"
         log.warning("%s: stopping %s. The next run takes up what is unfinished.", self._signal.name, how)

@@ -24,7 +24,7 @@ _TEXT = {"type": "string", "minLength": 1}
 _OPTION = {"type": ["string", "number", "boolean"]}
 
 PARAMETER: Final[Mapping[str, Key]] = {
-    "type": Key('"float", "int", "steps" or "choice"', "required", "", "its kind", {}),
+    "type": Key('"float", "int" or "choice"', "required", "", "its kind", {}),
     "low": Key("number", "required, but for a choice", "its own", "the lower bound", {"type": "number"}),
     "high": Key("number", "required, but for a choice", "its own", "the upper bound", {"type": "number"}),
     "log": Key("true or false", "false", "", "whether its scale is logarithmic", {"type": "boolean"}),
@@ -47,7 +47,7 @@ _SPACE = {
         "additionalProperties": False,
         "properties": {
             **{name: dict(key.schema) for name, key in PARAMETER.items()},
-            "type": {"enum": ["float", "int", "steps", "choice"]},
+            "type": {"enum": ["float", "int", "choice"]},
         },
         "if": {"properties": {"type": {"const": "choice"}}},
         "then": {"required": ["choices"]},
