@@ -23,6 +23,9 @@ _NOT_NEGATIVE = {"type": "number", "minimum": 0}
 _TEXT = {"type": "string", "minLength": 1}
 _OPTION = {"type": ["string", "number", "boolean"]}
 
+KINDS: Final = ("float", "int", "choice")
+"""Of parameters."""
+
 PARAMETER: Final[Mapping[str, Key]] = {
     "type": Key('"float", "int" or "choice"', "required", "", "its kind", {}),
     "low": Key("number", "required, but for a choice", "its own", "the lower bound", {"type": "number"}),
@@ -47,7 +50,7 @@ _SPACE = {
         "additionalProperties": False,
         "properties": {
             **{name: dict(key.schema) for name, key in PARAMETER.items()},
-            "type": {"enum": ["float", "int", "choice"]},
+            "type": {"enum": list(KINDS)},
         },
         "if": {"properties": {"type": {"const": "choice"}}},
         "then": {"required": ["choices"]},
