@@ -23,6 +23,18 @@ _NOT_NEGATIVE = {"type": "number", "minimum": 0}
 _TEXT = {"type": "string", "minLength": 1}
 _OPTION = {"type": ["string", "number", "boolean"]}
 
+_DIRECTION = {"enum": ["maximize", "minimize", "max", "min"]}
+_LIMIT = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "at_most": {"type": "number"},
+        "at_least": {"type": "number"},
+        "at": {"enum": ["target", "any"]},
+    },
+    "oneOf": [{"required": ["at_most"]}, {"required": ["at_least"]}],
+}
+
 KINDS: Final = ("float", "int", "choice")
 """Of parameters."""
 
@@ -71,9 +83,7 @@ def _one_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
 
 KEYS: Final[Mapping[str, Key]] = {
     "name": Key("text", "the name of the file without its suffix", "", "the study in its storage", _TEXT),
-    "direction": Key(
-        '"maximize" or "minimize"', '"maximize"', "", "what is better", {"enum": ["maximize", "minimize", "max", "min"]}
-    ),
+    "direction": Key('"maximize" or "minimize"', '"maximize"', "", "what is better", _DIRECTION),
     "deterministic": Key(
         "true or false", "false", "", "whether the same point always gives the same value", {"type": "boolean"}
     ),
@@ -170,21 +180,23 @@ KEYS: Final[Mapping[str, Key]] = {
         "none",
         "of the outcome",
         "limits on further outcomes",
-        {
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {
-                    "at_most": {"type": "number"},
-                    "at_least": {"type": "number"},
-                    "at": {"enum": ["target", "any"]},
-                },
-                "oneOf": [{"required": ["at_most"]}, {"required": ["at_least"]}],
-            },
-        },
+        {"type": "object", "additionalProperties": _LIMIT},
     ),
     "value": Key("text", "the only outcome without a limit", "", "the outcome that is optimized", _TEXT),
+    "outcomes": Key(
+        'table of "minimize", "maximize" or a limit',
+        "none",
+        "",
+        "what is optimized if it is more than one outcome, in place of `direction` and `value`",
+        {"type": "object", "minProperties": 1, "additionalProperties": {"oneOf": [_DIRECTION, _LIMIT]}},
+    ),
+    "reference": Key(
+        "table of numbers",
+        "learned",
+        "of the outcome",
+        "of several objectives: the worst values that are of interest",
+        {"type": "object", "additionalProperties": {"type": "number"}},
+    ),
     "space": Key("table of parameters", "required", "", "what is searched", _SPACE | {"minProperties": 1}),
     "fidelity": Key("table of parameters", "none", "", "what makes an evaluation cheaper", _SPACE),
 }

@@ -54,8 +54,10 @@ _EXAMPLES: Final = {
     "where": '["a <= b"]',
     "subject_to": "{ latency = { at_most = 20.0 } }",
     "value": '"loss"',
+    "outcomes": '{ loss = "minimize", size = "minimize" }',
+    "reference": "{ loss = 1.0, size = 50.0 }",
 }
-"""A value for each key that the file shows as a comment; `boca check` accepts all of them together with the rest."""
+"""A value for each key that the file shows as a comment; `boca check` accepts any of them with the rest."""
 
 FUNCTION: Final = '''\
 """The objective of the study: one evaluation."""
