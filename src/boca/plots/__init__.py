@@ -9,6 +9,7 @@ from boca.plots.draw_front import front, hypervolume
 from boca.plots.draw_good_set import good_set
 from boca.plots.draw_importance import importance
 from boca.plots.draw_model import hyperparameters, information_gap, map2d, slices
+from boca.plots.draw_timeline import timeline
 from boca.plots.draw_trials import fidelities, parallel_coordinates, progress, regret
 from boca.plots.study import StudyView, load
 
@@ -28,4 +29,5 @@ __all__ = [
     "progress",
     "regret",
     "slices",
+    "timeline",
 ]

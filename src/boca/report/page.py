@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from boca.domain.errors import InvalidInput
 from boca.domain.html import ends
 from boca.domain.trial import Trial
 from boca.domain.words import option, point, readable, text
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
 from boca.report import figures, sentences
+from boca.report.library import plotly
 from boca.report.traces import Figure, Picture
 
 MAX_ROWS = 1000  # of the table of trials, which is then cut in the middle: it would be most of the file
@@ -77,7 +77,7 @@ pre { white-space: pre-wrap; font-size: 0.75rem; margin: 0.3rem 0; } summary { c
 
 def page(study: StudyView, *, optimum: float | None = None) -> str:
     """Return the whole page."""
-    library = _plotly()
+    library = plotly()
     drawn = list(figures.pictures(study, optimum))
     data = {picture.key: picture.figure for picture in drawn if isinstance(picture.figure, dict)}
     policy = (
@@ -122,14 +122,6 @@ def _sharing(trace: Figure, places: dict[str, int]) -> Figure:
 def packed(words: str) -> str:
     """Return text in a form that takes a fraction of the space and cannot end a script."""
     return base64.b64encode(gzip.compress(words.encode(), 9, mtime=0)).decode()
-
-
-def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise InvalidInput("A report needs Plotly. Run `pip install 'boca[report]'`.") from error
-    return str(get_plotlyjs())
 
 
 def _hash(script: str) -> str:
