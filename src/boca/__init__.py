@@ -16,6 +16,7 @@ from boca.domain.runs import Verdict
 from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.steps import Steps
 from boca.domain.trial import History, Suggestion, Trial
+from boca.domain.version import VERSION
 from boca.execution.result import Result
 from boca.execution.run import maximize, minimize
 from boca.model.surrogate import Surrogate
@@ -23,7 +24,7 @@ from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Str
 from boca.study.optimizer import Optimizer
 from boca.study.recommendation import Recommendation
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "GPEI",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from boca.cli.arguments import Json, Name, Url
+from boca.domain.attempt import Attempt
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
 from boca.domain.words import expected, point
@@ -63,7 +65,8 @@ def export(
     """Write the trials of a study as CSV or JSON lines."""
     if out is not None:
         refuse_to_replace(out, "--out")
-    content = trial_io.text(read(url, name).history, format)  # type: ignore[arg-type]
+    study = read(url, name)
+    content = trial_io.text(study.history, format, study.attempts)  # type: ignore[arg-type]
     if out is None:
         sys.stdout.write(content)
         return
@@ -113,6 +116,7 @@ def report(
     print(reports.write(reports.load(url, name), out, optimum=optimum))
 
 
-def everything(trial: Trial) -> dict[str, Any]:
-    """Return what is stored of a trial, with z and the value that its observations give it."""
-    return trial.to_json() | {"z": trial.z, "value": trial.value, "noise": trial.noise, "outcomes": trial.outcomes}
+def everything(trial: Trial, attempts: Sequence[Attempt] = ()) -> dict[str, Any]:
+    """Return what is stored of a trial, with z and the value that its observations give it, and times in UTC."""
+    told = {"z": trial.z, "value": trial.value, "noise": trial.noise, "outcomes": trial.outcomes}
+    return trial.to_json() | told | trial.clock() | {"attempts": [attempt.to_json() for attempt in attempts]}

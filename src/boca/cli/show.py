@@ -15,11 +15,12 @@ from boca.cli import table
 from boca.cli.arguments import Json, Url
 from boca.cli.look import everything, read
 from boca.cli.table import Column
+from boca.domain.attempt import Attempt
 from boca.domain.errors import InvalidInput, StorageFailed
 from boca.domain.failures import causes
 from boca.domain.problem import Problem
 from boca.domain.trial import State, Trial, sign
-from boca.domain.words import expected, option, point, printable, readable, text
+from boca.domain.words import duration, expected, moment, option, point, printable, readable, text
 from boca.study import spec
 from boca.study.recommendation import nothing_best
 from boca.study.storage.reader import Damaged, Reader, StoredStudy
@@ -62,7 +63,8 @@ def show(
         return
     trials = _picked(study, state, best, sort, last)
     if as_json:
-        print(json.dumps([everything(one) for one in trials], ensure_ascii=False))
+        of_each = [everything(one, study.attempts.get(one.number, ())) for one in trials]
+        print(json.dumps(of_each, ensure_ascii=False))
     else:
         table.page(_of_trials(study, trials, table.columns_of_terminal()))
 
@@ -238,9 +240,10 @@ def _show_trial(study: StoredStudy, trial: int | None, why: int | None, as_json:
         )
     found = study.history[number]
     if why is None or as_json:
-        print(json.dumps(everything(found), indent=None if as_json else 2, ensure_ascii=False))
+        all_of_it = everything(found, study.attempts.get(number, ()))
+        print(json.dumps(all_of_it, indent=None if as_json else 2, ensure_ascii=False))
     else:
-        table.page(_in_words(found, table.columns_of_terminal()))
+        table.page(_in_words(found, study.attempts.get(number, ()), table.columns_of_terminal()))
 
 
 def _feasibility(trial: Trial) -> str:
@@ -252,7 +255,29 @@ def _feasibility(trial: Trial) -> str:
     )
 
 
-def _in_words(trial: Trial, width: int) -> list[str]:
+def _when(began: float | None, ended: float | None) -> str:
+    """Return when something ran, by the clock of this place."""
+    if began is None:
+        return ""
+    if ended is None:
+        return f"since {moment(began)}"
+    return f"{moment(began)} to {moment(ended)}, {duration(max(ended - began, 0.0))}"
+
+
+def _where(trial: Trial) -> str:
+    asked = "" if trial.host is None else f"process {trial.process} on {trial.host}"
+    worker = "" if trial.worker is None else f"worker {trial.worker}"
+    version = "" if trial.version is None else f"boca {trial.version}"
+    return printable(", ".join(part for part in (asked, worker, version) if part))
+
+
+def _lost(attempt: Attempt) -> str:
+    """Return an attempt that gave no result."""
+    when = _when(attempt.began, attempt.ended)
+    return printable(f"{when}, process {attempt.process} on {attempt.host}: {attempt.ending}")
+
+
+def _in_words(trial: Trial, attempts: Sequence[Attempt], width: int) -> list[str]:
     """Return one trial as lines: what it is, what it gave, why it was chosen, and what it printed."""
     numbers = [f"{key} = {readable(trial.why[key])}" for key in _NUMBERS_OF_WHY if key in trial.why]
     parts = [
@@ -263,6 +288,9 @@ def _in_words(trial: Trial, width: int) -> list[str]:
         ("notes", point(trial.notes)),
         ("cost", readable(trial.cost)),
         ("seconds", "" if trial.seconds is None else readable(trial.seconds)),
+        ("ran", _when(trial.began, trial.ended)),
+        ("on", _where(trial)),
+        *(("before", _lost(attempt)) for attempt in attempts),
         ("failed with", printable(trial.reason or "")),
         ("why", trial.why.get("reason", "")),
         ("in numbers", ", ".join(numbers)),

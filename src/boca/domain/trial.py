@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
+from boca.domain.attempt import iso
 from boca.domain.errors import BocaError
 from boca.domain.observation import OBJECTIVE, Observation
 from boca.domain.problem import Direction, Problem
@@ -66,6 +67,12 @@ class Trial:
         reached: the last step that this attempt has reported.
         continues: the number of the trial that it continues.
         events: what happened to it beside its reports.
+        began: when its last attempt was handed out, in seconds since 1970; None if it was imported.
+        ended: when that attempt ended.
+        host: the machine of the process that it was handed out to.
+        process: the number of that process.
+        worker: the machine and the process that evaluated it, as `host:number`, if they are known.
+        version: the version of boca that chose it.
     """
 
     number: int
@@ -89,6 +96,13 @@ class Trial:
     reached: int = 0
     continues: int | None = None
     events: tuple[RunEvent, ...] = ()
+    # when and where, which no decision reads
+    began: float | None = field(default=None, compare=False)
+    ended: float | None = field(default=None, compare=False)
+    host: str | None = field(default=None, compare=False)
+    process: int | None = field(default=None, compare=False)
+    worker: str | None = field(default=None, compare=False)
+    version: str | None = field(default=None, compare=False)
 
     @property
     def z(self) -> Point:
@@ -109,21 +123,21 @@ class Trial:
 
     @property
     def _last(self) -> Observation | None:
-        """The last observation, if it is of the objective, which comes last of what is told at once."""
-        if self.state != "complete" or not self.observations:
+        """The last observation of the objective, if it lies where the last one of all does."""
+        if self.state != "complete":
             return None
-        return self.observations[-1] if self.observations[-1].outcome == OBJECTIVE else None
+        return next((o for o in reversed(self._told_last) if o.outcome == OBJECTIVE), None)
 
     @property
     def _told_last(self) -> list[Observation]:
-        """What was told of outcomes beside the objective where its last observation lies."""
+        """What was told where its last observation lies."""
         told = self.observations
-        return [o for o in told if o.outcome != OBJECTIVE and (o.z is told[-1].z or o.z == told[-1].z)]
+        return [o for o in told if o.z is told[-1].z or o.z == told[-1].z]
 
     @property
     def outcomes(self) -> dict[str, float]:
         """The last value of every outcome beside the objective, by name; one that was not told is absent."""
-        return {told.outcome: told.value for told in self._told_last}
+        return {told.outcome: told.value for told in self._told_last if told.outcome != OBJECTIVE}
 
     @property
     def checkpoint(self) -> str | None:
@@ -172,7 +186,7 @@ class Trial:
     @property
     def noises(self) -> dict[str, float]:
         """The variances of the outcomes beside the objective, by name; one that was not told is absent."""
-        return {o.outcome: o.noise for o in self._told_last if o.noise is not None}
+        return {o.outcome: o.noise for o in self._told_last if o.outcome != OBJECTIVE and o.noise is not None}
 
     def __repr__(self) -> str:
         """Return what a person looks for; `to_json` has the rest."""
@@ -241,6 +255,12 @@ class Trial:
         again = self.happened(RunEvent("again", self.saved))
         return replace(again, start=self.saved, reached=self.saved)
 
+    @property
+    def last_event(self) -> int:
+        """The last event that changed it, as far as it says."""
+        told = [o.told or 0 for o in self.observations] + [e.told or 0 for e in self.events]
+        return max([self.asked, self.told or 0, *told])
+
     def copied(self) -> Trial:
         """Return a trial that its user may change."""
         told = tuple(replace(o, z=dict(o.z)) for o in self.observations)
@@ -287,11 +307,24 @@ class Trial:
             "phase": self.phase,
             "reason": self.why.get("reason"),
             "failure": self.reason,
+            **self.clock(),
             **{f"x.{name}": value for name, value in self.x.items()},
             **{f"z.{name}": value for name, value in self.z.items()},
             **{f"outcome.{name}": value for name, value in self.outcomes.items()},
             **{f"noise.{name}": variance for name, variance in self.noises.items()},
             **{f"note.{name}": value for name, value in self.notes.items()},
+        }
+
+    def clock(self) -> dict[str, Any]:
+        """Return when and where it ran, with times in UTC."""
+        return {
+            "began": iso(self.began),
+            "ended": iso(self.ended),
+            "host": self.host,
+            "process": self.process,
+            "worker": self.worker,
+            "attempt": self.attempt,
+            "version": self.version,
         }
 
     def _repr_html_(self) -> str:

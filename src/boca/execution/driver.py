@@ -226,16 +226,17 @@ class Driver:
                 died = replace(trial, overhead=trial.overhead + outcome.seconds)
                 self._to_run.append(self._optimizer.storage.retry(died, self._lease))
                 return None
+            where = outcome.worker or None
             if outcome.value is not None:
                 output = outcome.output or None
                 try:
                     self._optimizer.problem.returned(outcome.value, trial.planned)
                 except InvalidInput as error:
-                    return self._optimizer.fail(trial, str(error), seconds=outcome.seconds, output=output)
-                return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output)
+                    return self._optimizer.fail(trial, str(error), seconds=outcome.seconds, output=output, worker=where)
+                return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output, worker=where)
             reason, _, traceback = (outcome.error or "The evaluation has no result.").partition("\n")
             output = "\n".join(part for part in (outcome.output, traceback) if part) or None
-            return self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output)
+            return self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output, worker=where)
         except InvalidTrial as error:  # another driver took this one for dead and has the trial now
             log.warning("The result of trial %d is dropped: %s", trial.number, error)
             return None

@@ -23,6 +23,7 @@ from boca.domain.reasons import Reasons
 from boca.domain.runs import RunEvent
 from boca.domain.space import Point, non_negative_number, positive_number
 from boca.domain.trial import History, Trial, is_exhausted, occupied, point_key, unavailable
+from boca.domain.version import VERSION
 from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import HasKeepGoing, shares_batches
@@ -236,6 +237,7 @@ class Optimizer:
         seconds: float | None = None,
         output: str | None = None,
         notes: Mapping[str, Any] | None = None,
+        worker: str | None = None,
     ) -> Trial:
         """Store the result of a running trial.
 
@@ -249,28 +251,27 @@ class Optimizer:
                 than one trial runs.
             output: what the evaluation printed, to be kept with the trial.
             notes: further values by name, which are stored and shown, and not optimized.
+            worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
         running = self._running(trial)
         ended = runs.ended(self.problem, running)
         if value is None and ended is not None:
-            return self._finish(
-                replace(self._finished(ended, cost, seconds), output=output, notes=checked_notes(notes))
-            )
-        z = running.planned if ended is None or not runs.is_over(self.problem, running) else ended.z
+            complete, kept = self._finished(ended, cost, seconds), checked_notes(notes)
+            return self._finish(replace(complete, output=output, notes=kept, worker=worker))
+        is_told_there = ended is not None and runs.is_over(running)
         try:
-            result = self.problem.returned(value, z)
+            result = self.problem.returned(value, ended.z if ended and is_told_there else running.planned)
         except InvalidInput as error:
             raise InvalidInput(
                 f"{error} Nothing was changed. If there is no value, type opt.fail(trial, reason)."
             ) from None
         variances, kept = self.problem.variances(noise), {**result.notes, **checked_notes(notes)}
-        if ended is not None and z is ended.z:
-            complete = self._finished(
-                runs.joined(self.problem, running, ended, result.values, variances), cost, seconds
-            )
+        if ended is not None and is_told_there:
+            joined = runs.joined(self.problem, ended, result.values, variances)
+            complete = self._finished(joined, cost, seconds)
         else:
             complete = self._finished(running, cost, seconds).observed(result.values, noise=variances)
-        return self._finish(replace(complete, output=output, notes=kept))
+        return self._finish(replace(complete, output=output, notes=kept, worker=worker))
 
     def report(self, trial: Trial | int, step: int, value: Told, *, noise: Noise | None = None) -> bool:
         """Store what a running evaluation has reached at a step, and return whether it should go on.
@@ -321,6 +322,7 @@ class Optimizer:
         cost: float | None = None,
         seconds: float | None = None,
         output: str | None = None,
+        worker: str | None = None,
     ) -> Trial:
         """Store that a running trial failed: it is charged, and its point counts as worse than every result so far.
 
@@ -330,8 +332,9 @@ class Optimizer:
             cost: what it cost, in place of what was expected.
             seconds: how long the evaluation took; by default the time since the trial was handed out.
             output: what the evaluation printed, to be kept with the trial.
+            worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
-        failed = replace(self._running(trial), state="failed", reason=str(reason), output=output)
+        failed = replace(self._running(trial), state="failed", reason=str(reason), output=output, worker=worker)
         return self._finish(self._finished(failed, cost, seconds))
 
     def add(
@@ -385,6 +388,7 @@ class Optimizer:
             reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
             seconds=None if self.problem.has_declared_cost else paid,
             notes={**result.notes, **checked_notes(given.notes)},
+            version=VERSION,
         )
         return draft.observed(result.values, noise=self.problem.variances(given.noise))
 
@@ -436,6 +440,7 @@ class Optimizer:
                 overhead=time.perf_counter() - began,
                 seen=read.event,
                 pending=tuple(t.number for t in read.history.running),
+                version=VERSION,
             )
             draft = runs.from_checkpoint(draft, before)
             if check is not None:

@@ -157,26 +157,23 @@ def ended(problem: Problem, trial: Trial) -> Trial | None:
     return replace(trial, state="complete", reason=None)
 
 
-def is_over(problem: Problem, trial: Trial) -> bool:
+def is_over(trial: Trial) -> bool:
     """Whether a running trial has ended where its last report lies: at the planned step, or because it was stopped."""
     return trial.stop is not None or trial.observations[-1].z == trial.planned
 
 
-def joined(
-    problem: Problem, trial: Trial, ended: Trial, values: Mapping[str, float], variances: Mapping[str, float]
-) -> Trial:
+def joined(problem: Problem, ended: Trial, values: Mapping[str, float], variances: Mapping[str, float]) -> Trial:
     """Return a trial that ended at its last report with the result that was told of it.
 
     The report stays, and a value that differs from it by more than rounding is an event.
     """
     z = ended.z
-    last = {o.outcome: o.value for o in trial.observations if o.z == z}
+    last = {o.outcome: o.value for o in ended.observations if o.z == z}
     new = {name: value for name, value in values.items() if name not in last}
     told = [Observation(z, value, variances.get(name), None, name) for name, value in new.items()]
-    had = list(trial.observations)
-    complete = replace(ended, observations=(*had[:-1], *told, had[-1]))  # the objective comes last
+    complete = replace(ended, observations=(*ended.observations, *told))
     moved = any(not same(values[name], last[name]) for name in values.keys() & last.keys())
-    if not moved or any(event.kind == "differs" for event in trial.events):
+    if not moved or any(event.kind == "differs" for event in ended.events):
         return complete
     said = {"before": last.get(OBJECTIVE), "again": values.get(OBJECTIVE)}
     return complete.happened(RunEvent("differs", problem.step(z), why=said))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from boca.accounting.cost import CLOCK_RESOLUTION
+from boca.domain.attempt import Attempt, Attempts
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.observation import OBJECTIVE
 from boca.domain.problem import Problem
@@ -28,6 +29,7 @@ Format: TypeAlias = Literal["csv", "jsonl"]
 
 _LONGEST_CELL = 2**27  # characters
 _PARTS = {"x": "x", "z": "z", "outcome": "outcomes", "noise": "noises", "note": "notes"}  # column -> key in JSON
+_CLOCK = frozenset({"began", "ended", "host", "process", "worker", "attempt", "version"})
 _COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason", "failure")
 
 
@@ -50,11 +52,13 @@ class ImportedResult:
         return {problem.objective or OBJECTIVE: self.value, **self.outcomes}
 
 
-def text(history: History, format: Format) -> str:
-    """Return a history in a format."""
+def text(history: History, format: Format, attempts: Attempts | None = None) -> str:
+    """Return a history in a format; JSON lines have the attempts without a result too."""
     one_of(format, get_args(Format), "format")
     if format == "jsonl":
-        return "".join(json.dumps(_object(trial), allow_nan=False) + "\n" for trial in history)
+        lost = {} if attempts is None else attempts
+        found = (_object(trial, lost.get(trial.number, ())) for trial in history)
+        return "".join(json.dumps(one, allow_nan=False) + "\n" for one in found)
     rows = [trial.row() for trial in history]
     names = dict.fromkeys([*_COLUMNS, *(name for row in rows for name in row)])
     file = io.StringIO()
@@ -64,12 +68,14 @@ def text(history: History, format: Format) -> str:
     return file.getvalue()
 
 
-def _object(trial: Trial) -> dict[str, Any]:
+def _object(trial: Trial, attempts: Sequence[Attempt]) -> dict[str, Any]:
     """Return all of a trial, its reasons included; `reason` and `failure` mean the same as in a table."""
     names = ("number", "state", "x", "z", "value", "cost", "noise", "seconds", "overhead", "why")
     said = {"reason": trial.why.get("reason"), "failure": trial.reason}
-    more = {"outcomes": trial.outcomes, "noises": trial.noises, "notes": dict(trial.notes)}
-    return {name: getattr(trial, name) for name in names} | said | {name: kept for name, kept in more.items() if kept}
+    lost = [attempt.to_json() for attempt in attempts]
+    more = {"outcomes": trial.outcomes, "noises": trial.noises, "notes": dict(trial.notes), "attempts": lost}
+    own = {name: getattr(trial, name) for name in names} | said | trial.clock()
+    return own | {name: kept for name, kept in more.items() if kept}
 
 
 def _cell(value: object) -> object:
@@ -88,7 +94,8 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
     """
     is_text = _may_be_text(source)
     found = []
-    for where, record in _records(source):
+    for where, written in _records(source):
+        record = _without_clock(written)
         if not _is_complete(record.get("state"), where):
             continue
         _refuse_foreign(problem, record, where, is_text=is_text)
@@ -107,6 +114,13 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
             )
         )
     return found
+
+
+def _without_clock(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was exported without when and where it ran: a parameter or an outcome may have such a name."""
+    if not record.keys() >= _CLOCK:
+        return record
+    return {name: value for name, value in record.items() if name not in _CLOCK and name != "attempts"}
 
 
 def _value_of(problem: Problem, record: Mapping[str, Any], where: str, *, may_be_missing: bool) -> float | None:

@@ -49,7 +49,7 @@ class Attentive:
         while True:
             u = (rng.random((1, 4)) + shift) % 1.0
             x, z = (s.from_unit(s.snap(part)[0]) for s, part in ((SPACE, u[:, :3]), (problem.fidelity, u[:, 3:])))
-            if (point_key(x), point_key(z)) not in occupied(history):
+            if (point_key(x), point_key(z)) not in occupied(problem, history):
                 return Suggestion(x, z, {"reason": f"{shift!r}", "phase": "model", "shift": shift})
 
 

@@ -400,6 +400,7 @@ function drawRunning(data) {
     const notes = [];
     if (row.attempt) notes.push(`attempt ${row.attempt + 1}`);
     if (row.is_overdue) notes.push("its driver does not answer");
+    if (row.host !== null) notes.push(`process ${row.process} on ${row.host}`);
     return [cell(opener(row.number), "num"), old, cell(amount(row.cost), "num"), ...cells(row), cell(notes.join(", "), "waiting")];
   });
   table("running", ["trial", "age", "cost", ...heads, ""], rows);
@@ -783,6 +784,7 @@ function describe(trial) {
   if (trial.message) parts.push(make("pre", "failed", trial.message));
   const facts = [["value", trial.value], ...trial.outcomes, ["cost", amount(trial.cost)], ["seconds", trial.seconds === null ? null : amount(trial.seconds)], ["noise", trial.noise], ["seconds of overhead", amount(trial.overhead)], ["phase", trial.phase], ...trial.notes.map(([name, value]) => [`note ${name}`, value])].filter(([, v]) => v !== null);
   if (trial.attempt) facts.push(["attempt", trial.attempt + 1]);
+  facts.push(...clock(trial));
   parts.push(point(facts.map(([name]) => name), facts.map(([, value]) => value)));
   parts.push(make("h2", "", "x"), point(trial.parameters, trial.x));
   if (trial.fidelities.length) parts.push(make("h2", "", `z${trial.at_target ? ", the target" : ""}`), point(trial.fidelities, trial.z));
@@ -790,6 +792,14 @@ function describe(trial) {
   if (why.length) parts.push(make("h2", "", "Why"), point(why.map(([name]) => name), why.map(([, value]) => plain(value))));
   if (trial.output) parts.push(make("h2", "", trial.is_cut ? "The end of what it printed" : "What it printed"), make("pre", "", trial.output));
   return parts;
+}
+
+function clock(trial) {
+  const at = (seconds) => new Date(1000 * seconds).toLocaleString();
+  const facts = [["began", trial.began === null ? null : at(trial.began)], ["ended", trial.ended === null ? null : at(trial.ended)]];
+  facts.push(["driver", trial.host === null ? null : `process ${trial.process} on ${trial.host}`], ["worker", trial.worker]);
+  for (const lost of trial.attempts) facts.push([`attempt ${lost.attempt + 1}`, `${lost.began ?? "?"} on ${lost.host ?? "?"}: ${lost.ending}`]);
+  return facts.filter(([, value]) => value !== null);
 }
 
 function plain(value) {

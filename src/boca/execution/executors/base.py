@@ -36,6 +36,8 @@ class Outcome:
     """What the objective raised, if it ran in this process."""
     lacking: bool = False
     """Whether the machine lacked what it takes to begin, such as processes: the objective was not called."""
+    worker: str = ""
+    """The machine and the process that evaluated, as `host:number`; empty if they are not known."""
 
 
 class Engine(Protocol):
@@ -110,4 +112,4 @@ def closed() -> BocaError:
 
 def outcome_of(report: Report) -> Outcome:
     """Return the outcome of an evaluation that ended in another process or thread."""
-    return Outcome(report.value, report.error, "", report.seconds, lacking=report.lacking)
+    return Outcome(report.value, report.error, "", report.seconds, lacking=report.lacking, worker=report.worker)

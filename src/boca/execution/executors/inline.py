@@ -8,7 +8,7 @@ from typing import final
 from boca.domain.errors import InvalidInput
 from boca.domain.space import Point
 from boca.execution.executors.base import Objective, Outcome, arguments, finished
-from boca.execution.executors.worker import evaluate
+from boca.execution.executors.worker import evaluate, here
 
 
 @final
@@ -32,7 +32,15 @@ class Inline:
         if exception is None and report.error is not None:
             exception = InvalidInput(report.error)
         return finished(
-            Outcome(report.value, report.error, "", report.seconds, exception=exception, lacking=report.lacking)
+            Outcome(
+                report.value,
+                report.error,
+                "",
+                report.seconds,
+                exception=exception,
+                lacking=report.lacking,
+                worker=here(),
+            )
         )
 
     def close(self, *, now: bool = False) -> None:

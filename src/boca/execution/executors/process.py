@@ -24,6 +24,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from boca.execution.executors.worker import here
+
 OUTPUT_LENGTH = 16_384  # bytes of output that are kept per evaluation, the last ones: it is stored with every trial
 
 _POLL_SECONDS = 0.2  # between two checks whether the worker is alive and its answer is still awaited
@@ -90,6 +92,11 @@ class Worker:
     def output(self) -> str:
         """What was printed since the last `ask`, up to now."""
         return self._output.text
+
+    @property
+    def name(self) -> str:
+        """Its machine and its number."""
+        return here(self._process.pid)
 
     @property
     def fate(self) -> str:

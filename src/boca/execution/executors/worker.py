@@ -48,6 +48,8 @@ class Report(NamedTuple):
     exception: BaseException | None = None
     lacking: bool = False
     """Whether the machine lacked what it takes to begin."""
+    worker: str = ""
+    """The machine and the process that evaluated."""
 
 
 # One call ---------------------------------------------------------------------------------------------------------
@@ -79,8 +81,14 @@ def evaluate_pickled(objective: bytes, arguments: bytes) -> Report:
     try:
         call, values = _unpickled(objective), pickle.loads(arguments)
     except BaseException as error:
-        return Report(None, unloadable(error), 0.0, lacking=is_lacking(error))
-    return evaluate(call, values)._replace(exception=None)  # not every exception can be pickled
+        return Report(None, unloadable(error), 0.0, lacking=is_lacking(error), worker=here())
+    report = evaluate(call, values)
+    return report._replace(exception=None, worker=here())  # not every exception can be pickled
+
+
+def here(process: int | None = None) -> str:
+    """Return a process of this machine, by default this one, as `host:number`."""
+    return f"{os.uname().nodename}:{os.getpid() if process is None else process}"
 
 
 @lru_cache(maxsize=1)

@@ -170,17 +170,23 @@ class _Slot:
         if isinstance(answer, End):
             return self._failure(answer, "The evaluation had no result", task.timeout, time.perf_counter() - began)
         return Outcome(
-            answer["value"], answer["error"], self._worker.output, answer["seconds"], lacking=answer["lacking"]
+            answer["value"],
+            answer["error"],
+            self._worker.output,
+            answer["seconds"],
+            lacking=answer["lacking"],
+            worker=self._worker.name,
         )
 
     def _failure(self, end: End, missing: str, limit: float | None, seconds: float) -> Outcome:
         """End a worker that did not answer, and return the outcome."""
         worker, output = self._worker, self._end_worker()
+        name = "" if worker is None else worker.name
         if end is End.LATE:
-            return Outcome(None, f"{missing} after {limit:g} s; its process was killed.", output, seconds)
+            return Outcome(None, f"{missing} after {limit:g} s; its process was killed.", output, seconds, worker=name)
         reason = CLOSED if end is End.STOPPED or worker is None else f"The worker {worker.fate} and left no result."
         log.info("%s", reason)
-        return Outcome(None, reason, output, seconds, died=True)
+        return Outcome(None, reason, output, seconds, died=True, worker=name)
 
     def _end_worker(self, *, grace: float = 0.0) -> str:
         """End the worker if there is one, and return what it has printed."""
