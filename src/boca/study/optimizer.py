@@ -78,7 +78,8 @@ class Optimizer:
             seed: a non-negative integer; None draws one, or takes that of the stored study.
             storage: None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.
             name: the study in the storage; "study" if none is given.
-            allow_change: permit a larger budget, or the strategy fields of a newer boca.
+            allow_change: permit a larger budget, the strategy fields of a newer boca, an Int fidelity that becomes
+                `Steps` of the same bounds, or another rule `stop_runs`.
             stop_runs: the rule that says whether an evaluation that reports its steps goes on, if the strategy has none
                 of its own; None lets every one go on.
         """
@@ -106,7 +107,7 @@ class Optimizer:
         self._refused: tuple[int, tuple[Queued, ...]] | None = None  # event and queue when nothing was affordable
 
     def _open(self, url: str, seed: int | None, allow_change: bool) -> Storage:
-        given = describe(self.problem, self.strategy, seed=self.seed, limit=self.limit)
+        given = describe(self.problem, self.strategy, seed=self.seed, limit=self.limit, stop_runs=self.stop_runs)
         opened = open_study(
             url,
             self.name,

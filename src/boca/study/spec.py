@@ -21,11 +21,13 @@ from boca.strategies.registry import CLASSES, NAMES
 _COSTS_COMPARED_AT = 16  # fidelities at which a cost function shows what it is
 _KINDS: dict[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
 
-CHANGEABLE = frozenset({"budget", "fields"})
+CHANGEABLE = frozenset({"budget", "fields", "steps", "stop_runs"})
 """The parts that may differ with `allow_change`: results remain valid with a larger budget and in a newer version."""
 
 
-def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | None) -> dict[str, Any]:
+def describe(
+    problem: Problem, strategy: object, *, seed: int, limit: Limit | None, stop_runs: object = None
+) -> dict[str, Any]:
     """Return everything that a resumed study must have in common with the first one, as JSON."""
     description = {
         "space": _plain_space(problem.space),
@@ -46,6 +48,8 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
         description["subject_to"] = _limits(problem)
     if problem.objective is not None:
         description["objective"] = problem.objective
+    if stop_runs is not None:
+        description["stop_runs"] = plain(stop_runs)
     description |= _restrictions(problem.space)
     return dict(json.loads(json.dumps(description, allow_nan=False)))
 
@@ -118,6 +122,9 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
     if old or new:
         found["fields"] = _fields(old, new)
+    if steps := _become_steps(stored["fidelity"], given["fidelity"]):
+        found["steps"] = f"{steps} was an Int and is Steps"
+        stored = {**stored, "fidelity": given["fidelity"]}
     for part in dict.fromkeys([*stored, *given]):
         if part in ("target_cost", "first_budget"):
             continue  # the fingerprint of the cost covers the one, to twelve digits; the other is never given
@@ -136,9 +143,18 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     return found
 
 
+def _become_steps(was: Any, now: Any) -> str | None:
+    """Return the fidelity that became `Steps` of the same bounds, if nothing else differs."""
+    for name, parameter in now.items() if isinstance(was, dict) and list(was) == list(now) else ():
+        if parameter["type"] == "steps" and was[name] == {**parameter, "type": "int"}:
+            rest = ({k: v for k, v in one.items() if k != name} for one in (was, now))
+            return name if _exactly(next(rest)) == _exactly(next(rest)) else None
+    return None
+
+
 def _changed(part: str, was: Any, now: Any) -> str:
     """Return in words how a part differs; a part that only one study has is absent in the other."""
-    may_lack = part in ("where", "candidates", "deterministic", "first", "subject_to", "objective")
+    may_lack = part in ("where", "candidates", "deterministic", "first", "subject_to", "objective", "stop_runs")
     before = "absent" if was is None and may_lack else _short(was, now)
     after = "absent" if now is None and may_lack else _short(now, was)
     return f"{part} was {before} and is {after}"

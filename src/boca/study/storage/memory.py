@@ -75,11 +75,12 @@ class Memory:
         with self._lock:
             stored = self._trials[trial.number]
             refuse_report(stored, trial, reports)
+            event, known = self._event, len(stored.observations)
             for report in reports:
-                stored = stored.reported(report.step, report.told).dated(self._event + 1)
-                refuse_unstorable(stored)
-                self._event += 1
-            self._trials[trial.number] = stored
+                event += 1
+                stored = stored.reported(report.step, report.told).dated(event)
+            refuse_unstorable(replace(stored, observations=stored.observations[known:]))
+            self._trials[trial.number], self._event = stored, event
             self._history = History(self._trials)
             return stored
 
