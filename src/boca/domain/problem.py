@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -183,6 +184,14 @@ class Problem:
     def at_step(self, z: Mapping[str, Any], step: int) -> Point:
         """Return a fidelity with its step replaced, which may be below the lowest one."""
         return {name: step if name == self.steps else value for name, value in z.items()}
+
+    @cached_property
+    def with_all_steps(self) -> Space:
+        """The fidelities with steps from 1: what is below the lowest one may be reported and imported."""
+        if self.steps is None or self._lowest_step == 1:
+            return self.fidelity
+        steps = self.fidelity[self.steps]
+        return Space({**self.fidelity, self.steps: replace(steps, low=1)})
 
     def is_modelled(self, z: Mapping[str, Any]) -> bool:
         """Whether a fidelity is one that says something about the target: not below the lowest step."""

@@ -6,6 +6,7 @@ This is the one place where the direction is turned: `History.scores` is always 
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -248,6 +249,13 @@ class Trial:
         """Return the trial with something that happened to its run."""
         return replace(self, events=(*self.events, event))
 
+    @property
+    def carried(self) -> float:
+        """The seconds of evaluation that earlier attempts left in the checkpoint from which this one goes on."""
+        again = max((i for i, event in enumerate(self.events) if event.kind == "again"), default=-1)
+        before = (event for event in reversed(self.events[: again + 1]) if event.kind == "checkpoint")
+        return next((event.seconds or 0.0 for event in before), 0.0)
+
     def handed_out_again(self) -> Trial:
         """Return a running trial for another process, to go on from its checkpoint."""
         if not (self.observations or self.events):
@@ -314,6 +322,21 @@ class Trial:
             **{f"noise.{name}": variance for name, variance in self.noises.items()},
             **{f"note.{name}": value for name, value in self.notes.items()},
         }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for every fidelity at which something was told, in order; cost and overhead are in the last."""
+        told = self.observations
+        ends = [i for i, o in enumerate(told, start=1) if i == len(told) or told[i].z != o.z]
+        if (len(ends) < 2 and self.state == "complete") or not ends:
+            return [self.row()]
+        found = []
+        for start, end in itertools.pairwise([0, *ends]):
+            there = replace(self, state="complete", observations=told[start:end], seconds=told[end - 1].seconds)
+            more = {} if end == len(told) else {"cost": None, "overhead": None}
+            found.append(there.row() | {"state": self.state} | more)
+        if self.seconds is not None:
+            found[-1]["seconds"] = self.seconds
+        return found
 
     def clock(self) -> dict[str, Any]:
         """Return when and where it ran, with times in UTC."""
@@ -477,8 +500,12 @@ class History(Sequence[Trial]):
             and not (problem.subject_to and problem.broken(t.outcomes))
         ]
 
-    def to_dataframe(self) -> Any:
-        """Return a pandas table with one row per trial, in the columns of `Trial.row`."""
+    def to_dataframe(self, *, observations: bool = False) -> Any:
+        """Return a pandas table with one row per trial, in the columns of `Trial.row`.
+
+        Args:
+            observations: have a row for every fidelity that a trial reported; cost and overhead are in its last.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -486,7 +513,7 @@ class History(Sequence[Trial]):
                 "pandas is not installed; History.to_dataframe needs it. Type: pip install pandas"
             ) from error
 
-        return pd.DataFrame([t.row() for t in self])
+        return pd.DataFrame([row for t in self for row in (t.rows() if observations else [t.row()])])
 
 
 def _is_before(trial: Trial, event: int) -> bool:

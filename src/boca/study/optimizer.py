@@ -353,15 +353,19 @@ class Optimizer:
         Args:
             x: the point.
             z: the fidelity; None is the target.
-            value: the observed value, or numbers by name.
+            value: the observed value, or numbers by name; of an evaluation that passes through steps, the values by
+                step, `{1: 0.9, 2: 0.7}`, and then the same import changes nothing when it is done again.
             cost: what it cost, in units of the declared cost, or in seconds if the cost is learned.
             noise: the variance of this value, if it is known; or variances by name.
             notes: further values by name, which are stored and shown, and not optimized.
         """
+        if runs.is_curve(value):
+            drafts = [self._imported(runs.curve(self.problem, x, z, value, cost, noise, notes))]
+            return self.storage.add_many(drafts)[0].copied()
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
         given = ImportedResult(point, fidelity, value, cost, noise, notes=checked_notes(notes))
-        return self.storage.add(self._imported(given, cost_models.costs(self.problem, self._history))).copied()
+        return self.storage.add(self._imported(given)).copied()
 
     def add_all(self, source: object) -> list[Trial]:
         """Import many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
@@ -376,22 +380,24 @@ class Optimizer:
         costs = cost_models.costs(self.problem, self._history)
         return [trial.copied() for trial in self.storage.add_many([self._imported(k, costs) for k in known])]
 
-    def _imported(self, given: ImportedResult, costs: cost_models.Costs) -> Trial:
+    def _imported(self, given: ImportedResult, costs: cost_models.Costs | None = None) -> Trial:
         """Return an imported result as a trial that is to be stored."""
-        fidelity = self.problem.fidelity.validate(given.z, "z")
+        costs = cost_models.costs(self.problem, self._history) if costs is None else costs
+        fidelity = self.problem.with_all_steps.validate(given.z, "z")
         result = self.problem.returned(given.told(self.problem), None)
         paid = None if given.cost is None else positive_number(given.cost, "cost")
         draft = Trial(
             number=0,
             x=self.problem.space.validate(given.x, "x"),
             planned=fidelity,
-            cost=costs.of(fidelity) if paid is None else paid,
+            cost=costs.going_on(fidelity, 0) if paid is None else paid,
             reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
             seconds=None if self.problem.has_declared_cost else paid,
             notes={**result.notes, **checked_notes(given.notes)},
             version=VERSION,
         )
-        return draft.observed(result.values, noise=self.problem.variances(given.noise))
+        reported = replace(draft, observations=runs.imported_reports(self.problem, given.reports))
+        return reported.observed(result.values, noise=self.problem.variances(given.noise))
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
         """Queue a point, to be handed out before the strategy's own; `z=None` is the target."""
@@ -571,8 +577,7 @@ class Optimizer:
         took = None if seconds is None else non_negative_number(seconds, "seconds")
         if took is None and paid is not None and not self.problem.has_declared_cost:
             took = paid  # without a declared cost, cost is seconds
-        if took is None:
-            took = self._seconds_so_far(trial)
+        took = self._seconds_so_far(trial) if took is None else took + trial.carried
         if paid is None and not self.problem.has_declared_cost and took is not None:
             paid = max(took, cost_models.CLOCK_RESOLUTION)
         if paid is None:
@@ -580,10 +585,11 @@ class Optimizer:
         return replace(trial, cost=paid, seconds=took)
 
     def _seconds_so_far(self, trial: Trial) -> float | None:
-        """Return how long the evaluation of a running trial has taken."""
+        """Return how long the evaluation of a running trial has taken, in all attempts that led to where it is."""
         if trial.number in self._handed_out:
-            return time.perf_counter() - self._handed_out[trial.number][1]
-        return self.storage.seconds_out(trial.number)  # another process asked: the storage may know when
+            return trial.carried + time.perf_counter() - self._handed_out[trial.number][1]
+        took = self.storage.seconds_out(trial.number)  # another process asked: the storage may know when
+        return None if took is None else trial.carried + took
 
 
 def _load_what_choosing_needs() -> None:

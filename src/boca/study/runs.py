@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from boca.domain.errors import InvalidInput
 from boca.domain.observation import OBJECTIVE, Observation
+from boca.domain.outcomes import checked_notes
 from boca.domain.problem import Problem
 from boca.domain.runs import RunEvent, Verdict
 from boca.domain.space import whole_number
@@ -18,6 +19,7 @@ from boca.domain.trial import History, Suggestion, Trial, point_key
 from boca.strategies.base import HasKeepGoing
 from boca.study.storage import Report
 from boca.study.storage.transitions import backward
+from boca.study.trial_io import ImportedResult
 
 _ROUNDING = 1e-9  # relative difference of two values of one step that counts as none
 _NO_REASONS = {"reason": "The rule gave no reason."}
@@ -202,3 +204,48 @@ def checkpoint(problem: Problem, trial: Trial, step: object, path: str, seconds:
             "Nothing was changed. Give the step that the checkpoint is of."
         )
     return RunEvent("checkpoint", number, path=path, seconds=seconds)
+
+
+# Imports --------------------------------------------------------------------------------------------------------------
+
+
+def is_curve(value: object) -> TypeGuard[Mapping[int, Any]]:
+    """Whether a value is one of many by step: names of outcomes are texts."""
+    return isinstance(value, Mapping) and bool(value) and not any(isinstance(key, str) for key in value)
+
+
+def curve(
+    problem: Problem,
+    x: Mapping[str, Any],
+    z: Mapping[str, Any] | None,
+    values: Mapping[int, Any],
+    cost: float | None,
+    noise: Any,
+    notes: Mapping[str, Any] | None,
+) -> ImportedResult:
+    """Return a curve as an imported result at its last step, with the others before it."""
+    if problem.steps is None:
+        raise InvalidInput(
+            f"value is {values!r}, one by step, and no fidelity of this problem is Steps. Nothing was changed. "
+            "Make the fidelity that the evaluation passed through a boca.Steps, or give one number."
+        )
+    steps = sorted(whole_number(step, f"a step of {problem.steps!r}") for step in values)
+    given = {name: value for name, value in (problem.target if z is None else z).items() if name != problem.steps}
+    point = problem.space.validate(x, "x")
+    known = [
+        ImportedResult(
+            point, problem.with_all_steps.validate({**given, problem.steps: step}, "z"), values[step], None, noise
+        )
+        for step in steps
+    ]
+    return replace(known[-1], cost=cost, notes=checked_notes(notes), reports=tuple(known[:-1]))
+
+
+def imported_reports(problem: Problem, reports: Sequence[ImportedResult]) -> tuple[Observation, ...]:
+    """Return what an imported curve says before its last step."""
+    found: list[Observation] = []
+    for report in reports:
+        values, known = problem.returned(report.told(problem), None).values, problem.variances(report.noise)
+        ordered = sorted(values, key=lambda name: name == OBJECTIVE)
+        found += [Observation(report.z, values[n], known.get(n), None, n) for n in ordered]
+    return tuple(found)

@@ -25,6 +25,7 @@ from boca.study.storage.transitions import (
     refuse_report,
     refuse_result,
     refuse_unstorable,
+    retried,
     taken_over,
 )
 
@@ -159,7 +160,7 @@ class Memory:
                 trial = taken_over(stored, driver=held.driver, until=until, max_retries=max_retries, owner=held.owner)
                 if trial.state == "running":
                     self._keep_attempt(stored, LEFT if until == LET_GO else LOST)
-                    taken.append(self._handed_out(trial, lease))
+                    taken.append(self._handed_out(trial.handed_out_again(), lease))
                 else:
                     self.finish(trial)
             return taken
@@ -169,7 +170,7 @@ class Memory:
             stored = self._trials[trial.number]
             refuse_result(stored, trial)
             self._keep_attempt(ended(stored, stored), DIED)
-            return self._handed_out(replace(stored, attempt=stored.attempt + 1, overhead=trial.overhead), lease)
+            return self._handed_out(retried(stored, trial.overhead), lease)
 
     def hand_back(self, trial: Trial) -> bool:
         with self._lock:
@@ -211,7 +212,7 @@ class Memory:
         pass
 
     def _handed_out(self, trial: Trial, lease: Lease) -> Trial:
-        again = replace(trial.handed_out_again().dated(self._event + 1), **clock(lease))
+        again = replace(trial.dated(self._event + 1), **clock(lease))
         self._change(again)
         self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
         return again

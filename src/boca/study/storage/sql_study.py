@@ -39,6 +39,7 @@ from boca.study.storage.transitions import (
     refuse_report,
     refuse_result,
     refuse_unstorable,
+    retried,
     storable,
     taken_over,
 )
@@ -344,8 +345,8 @@ class SqlStudy:
             stored = self._load(connection, trial.number)
             refuse_result(stored, trial)
             self._keep_attempt(connection, ended(stored, stored), DIED)
-            next_one = replace(stored, attempt=stored.attempt + 1, overhead=trial.overhead)
-            another = replace(next_one.handed_out_again().dated(study.event + 1), **clock(lease))
+            another = retried(stored, trial.overhead).dated(study.event + 1)
+            another = replace(another, **clock(lease))
             terms = self._held_by(connection, lease) | {"overhead": another.overhead}
             self._update(connection, another, token, terms, event=study.event + 1)
             return another
