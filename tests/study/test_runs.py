@@ -62,7 +62,7 @@ def told(trial):
     return [(o.z["epochs"], o.value) for o in trial.observations]
 
 
-# Reports ----------------------------------------------------------------------------------------
+# Reports -------------------------------------------------------------------------------------
 
 
 def test_reports_are_observations_at_their_steps_and_the_last_one_is_the_value(place):
@@ -166,7 +166,7 @@ def test_a_report_does_not_invalidate_a_choice(place):
     assert read[0].state == "running"
 
 
-# Stops ------------------------------------------------------------------------------------------
+# Stops ---------------------------------------------------------------------------------------
 
 
 def test_a_stop_is_stored_with_its_reasons_and_decided_again_in_a_replay(place):
@@ -196,7 +196,7 @@ def test_the_rule_of_the_study_is_asked_if_the_strategy_has_none():
     assert not opt.report(trial, 4, 0.1)
 
 
-# Continuing -------------------------------------------------------------------------------------
+# Continuing ----------------------------------------------------------------------------------
 
 
 def test_a_continuation_has_a_number_and_a_cost_of_its_own(place):
