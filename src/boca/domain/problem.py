@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -16,7 +15,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.other_tools import names_ours
 from boca.domain.outcomes import AtMost, OutcomeLimit, Returned, by_outcome, checked_limits, checked_objective, returned
 from boca.domain.space import FloatArray, Point, Space, finite_number
-from boca.domain.steps import cost_between, refuse_flat_cost, steps_of
+from boca.domain.steps import cost_between, from_one, refuse_flat_cost, steps_of
 
 Direction: TypeAlias = shorthand.Direction
 CostFunction: TypeAlias = Callable[[Mapping[str, Any]], float]
@@ -190,8 +189,7 @@ class Problem:
         """The fidelities with steps from 1: what is below the lowest one may be reported and imported."""
         if self.steps is None or self._lowest_step == 1:
             return self.fidelity
-        steps = self.fidelity[self.steps]
-        return Space({**self.fidelity, self.steps: replace(steps, low=1)})
+        return Space({**self.fidelity, self.steps: from_one(self.fidelity[self.steps])})
 
     def is_modelled(self, z: Mapping[str, Any]) -> bool:
         """Whether a fidelity is one that says something about the target: not below the lowest step."""

@@ -77,6 +77,16 @@ def duration(seconds: float) -> str:
     return f"{whole} s"
 
 
+def roughly(seconds: float) -> str:
+    """Return a time span in its largest unit: 12 s, 4 min, 2 h, 3 d."""
+    if not math.isfinite(seconds):
+        return "unknown"
+    for unit, name, _, _ in _SPANS:
+        if seconds >= unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
 def expected(mean: float, std: float) -> str:
     """Return a mean to the last digit that its deviation allows: two digits of the deviation."""
     if not (math.isfinite(std) and std > 0.0):

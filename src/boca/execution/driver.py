@@ -156,9 +156,19 @@ class Driver:
             self._timeout_of(trial)
         taken = self._optimizer.take_over(self._lease, max_retries=self._max_retries, limit=free)
         self._to_run += taken
+        for trial in taken:
+            log.info("%s", self._taken_from(trial))
         if self._has_workers:  # attempts that ended with a driver do not count
             self._taken_at.update({trial.number: trial.attempt for trial in taken})
         return len(taken) < free
+
+    def _taken_from(self, trial: Trial) -> str:
+        """Return which trial was taken over, and from what."""
+        before = self._optimizer.storage.attempts(trial.number)
+        words = f"Trial {trial.number} is taken over (attempt {trial.attempt + 1})"
+        return (
+            words if not before else f"{words}: process {before[-1].process} on {before[-1].host}, {before[-1].ending}"
+        )
 
     def _fill(self) -> bool:
         """Give every worker that is free now a trial, and store between two of them what others have finished.

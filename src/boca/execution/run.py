@@ -15,6 +15,7 @@ from boca.domain.outcomes import OutcomeLimit
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Space
 from boca.domain.trial import History
+from boca.execution import lines
 from boca.execution.driver import Driver, Timeout
 from boca.execution.executors import engine
 from boca.execution.options import Callback, OnError, RunOptions, StudyOptions
@@ -241,6 +242,8 @@ def drive(
                 grace=options.grace,
                 has_workers=options.has_workers,
             )
+            if words := lines.resumed(optimizer):
+                log.info("%s", words)
             found = _run_to_the_end(optimizer, driver, watchdog)
         except BaseException as error:
             for sentence in _close_callbacks(callbacks, error):

@@ -232,12 +232,9 @@ def curve(
     steps = sorted(whole_number(step, f"a step of {problem.steps!r}") for step in values)
     given = {name: value for name, value in (problem.target if z is None else z).items() if name != problem.steps}
     point = problem.space.validate(x, "x")
-    known = [
-        ImportedResult(
-            point, problem.with_all_steps.validate({**given, problem.steps: step}, "z"), values[step], None, noise
-        )
-        for step in steps
-    ]
+    fidelities = [problem.with_all_steps.validate({**given, problem.steps: step}, "z") for step in steps]
+    told = zip(fidelities, steps, strict=True)
+    known = [ImportedResult(point, fidelity, values[step], None, noise) for fidelity, step in told]
     return replace(known[-1], cost=cost, notes=checked_notes(notes), reports=tuple(known[:-1]))
 
 

@@ -31,7 +31,7 @@ from boca.study import spec as specs
 from boca.study.storage import migrations, schema
 from boca.study.storage.location import location, parsed, sqlite_path
 from boca.study.storage.rows import LAYOUTS, Found, Layout, object_of, trials_of
-from boca.study.storage.schema import FIRST_WITH_ATTEMPTS, attempts, queue, studies, trials
+from boca.study.storage.schema import FIRST_WITH_ATTEMPTS, attempts, now_of, queue, studies, trials
 
 T = TypeVar("T")
 
@@ -206,11 +206,19 @@ class Reader:
 
     def _light(self, connection: sa.Connection, row: Row) -> StoredStudy | Damaged:
         try:
-            study = StoredStudy(row, _history(row, [trial for _, trial in self.changed(connection, row, 0)]))
-            _ = study.problem
+            return self.light(connection, row)
         except Damaged as error:
             return error
+
+    def light(self, connection: sa.Connection, row: Row) -> StoredStudy:
+        """Return a study whose reasons are loaded when they are first read; raise if it is damaged."""
+        study = StoredStudy(row, _history(row, [trial for _, trial in self.changed(connection, row, 0)]))
+        _ = study.problem
         return study
+
+    def now(self, connection: sa.Connection) -> float:
+        """Return the time by which leases end: the server's, or that of this machine for a file."""
+        return now_of(connection)
 
     def study(self, name: str) -> StoredStudy:
         """Return one study with everything that is stored of its trials."""

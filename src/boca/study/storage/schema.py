@@ -6,6 +6,7 @@ Points, reasons and descriptions are JSON without NaN.
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +16,9 @@ from boca.domain.observation import OBJECTIVE
 
 VERSION = 5
 FIRST_WITH_ATTEMPTS = 4
+
+
+_CLOCK = sa.select(sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Double))
 
 
 class Json(sa.types.TypeDecorator[Any]):
@@ -151,6 +155,11 @@ def version_of(connection: sa.Connection) -> int | None:
             "The database is damaged: restore it from a copy."
         )
     return versions[0]
+
+
+def now_of(connection: sa.Connection) -> float:
+    """Return the time by which leases end, from one clock for all: the server's, or that of the file's machine."""
+    return time.time() if connection.dialect.name == "sqlite" else float(connection.execute(_CLOCK).scalar_one())
 
 
 def create(connection: sa.Connection) -> None:
