@@ -399,6 +399,10 @@ class History(Sequence[Trial]):
         later.__dict__.update(finished=self.finished, complete=self.complete)
         return later
 
+    def replaced(self, trial: Trial) -> History:
+        """Return the history with another version of one of its trials."""
+        return History([trial if t.number == trial.number else t for t in self])
+
     def read_by(self, trial: Trial) -> History:
         """Return the history that the choice of a trial read: results until `seen`, and what it counted as running."""
         past = [self._as_read(other, trial) for other in self if other.number < trial.number]

@@ -32,6 +32,7 @@ from boca.study import runs
 from boca.study.batch import Batch
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
 from boca.study.recommendation import Recommendation, best, recommend
+from boca.study.report_buffer import ReportBuffer
 from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Report, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
@@ -103,6 +104,7 @@ class Optimizer:
         if storage is not None and name is None:
             warn_of_no_name()
         self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
+        self._reports = ReportBuffer(lambda: self.storage)
         self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
         self._refused: tuple[int, tuple[Queued, ...]] | None = None  # event and queue when nothing was affordable
 
@@ -131,11 +133,13 @@ class Optimizer:
     @property
     def history(self) -> History:
         """All trials so far, as copies: changing them does not change the study."""
+        self._reports.flush()
         return self._history.copied()
 
     @property
     def running(self) -> tuple[Trial, ...]:
         """The trials that were handed out and have no result yet."""
+        self._reports.flush()
         return tuple(trial.copied() for trial in self._history.running)
 
     @property
@@ -254,7 +258,7 @@ class Optimizer:
             notes: further values by name, which are stored and shown, and not optimized.
             worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
-        running = self._running(trial)
+        running = self._written(trial)
         ended = runs.ended(self.problem, running)
         if value is None and ended is not None:
             complete, kept = self._finished(ended, cost, seconds), checked_notes(notes)
@@ -277,7 +281,8 @@ class Optimizer:
     def report(self, trial: Trial | int, step: int, value: Told, *, noise: Noise | None = None) -> bool:
         """Store what a running evaluation has reached at a step, and return whether it should go on.
 
-        The report is a result at the trial's z with its `Steps` at this step.  If it should not go on, end the
+        The report is a result at the trial's z with its `Steps` at this step.  It is stored when this returns, unless the
+        trial reports more than twenty times a second: then it is within 50 ms.  If it should not go on, end the
         evaluation and type opt.tell(trial, None): the last report is then its value, and it is charged for that step.
 
         Args:
@@ -286,17 +291,20 @@ class Optimizer:
             value: what the evaluation is worth at this step: a number, or numbers by name if outcomes have limits.
             noise: the variance of this value, if it is known; or variances by name.
         """
-        running = self._running(trial)
+        running = self._reports.ahead(self._running(trial))
         number = runs.checked_step(self.problem, running, step)
         told = runs.told_at(self.problem, running, number, value, noise, self._seconds_so_far(running))
         report, differs = runs.unless_known(self.problem, self._history, running, Report(number, told))
-        stored = self.storage.report(running, [report])
+        stored = self._reports.put(running, report)
         if differs is not None:
             log.warning("%s", runs.difference_in_words(running, differs))
-            stored = self.storage.record(stored, differs)
-        if not report.told:
-            return stored.stop is None  # what was known before was decided before
-        return self._goes_on(stored)
+            self._reports.flush(running.number)
+            stored = self.storage.record(running, differs)
+        if not report.told:  # what was known before was decided before
+            return running.stop is None and number < self.problem.step(running.planned)
+        return self._goes_on(
+            running.reported(number, told) if stored is None else stored, is_written=stored is not None
+        )
 
     def saved(self, trial: Trial | int, step: int, checkpoint: str | os.PathLike[str]) -> Trial:
         """Note that a running evaluation has left a checkpoint of a step: from there it can go on, or be continued.
@@ -306,9 +314,13 @@ class Optimizer:
             step: the step that the checkpoint is of.
             checkpoint: where it is.
         """
-        running = self._running(trial)
+        running = self._written(trial)
         event = runs.checkpoint(self.problem, running, step, os.fspath(checkpoint), self._seconds_so_far(running))
         return self.storage.record(running, event).copied()
+
+    def flush(self) -> None:
+        """Write the reports of the last 50 ms, of trials that report more than twenty times a second."""
+        self._reports.flush()
 
     def drop(self, trial: Trial | int) -> Trial:
         """Note that the checkpoint of a trial is deleted: nothing continues it any more."""
@@ -335,7 +347,7 @@ class Optimizer:
             output: what the evaluation printed, to be kept with the trial.
             worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
-        failed = replace(self._running(trial), state="failed", reason=str(reason), output=output, worker=worker)
+        failed = replace(self._written(trial), state="failed", reason=str(reason), output=output, worker=worker)
         return self._finish(self._finished(failed, cost, seconds))
 
     def add(
@@ -523,29 +535,41 @@ class Optimizer:
 
         return stands
 
-    def _goes_on(self, trial: Trial) -> bool:
-        """Return whether a run goes on after its last report; a stop is stored when it is decided."""
+    def _goes_on(self, trial: Trial, *, is_written: bool = True) -> bool:
+        """Return whether a run goes on after its last report; a stop is stored when it is decided.
+
+        A report that is written later is decided on as if it were, and once more when it is if the run is to stop.
+        """
         if trial.stop is not None or trial.reached >= self.problem.step(trial.planned):
             return False
         rules = (self.strategy, self.stop_runs)
-        z = self.problem.at_step(trial.planned, trial.reached)
-        if not runs.has_rule(rules) or not self.problem.is_modelled(z):
+        if not runs.has_rule(rules) or not self.problem.is_modelled(self.problem.at_step(trial.planned, trial.reached)):
             return True
         now = self.storage.read()
-        running = now.history[trial.number]
-        found = runs.verdict(rules, self.problem, now.history, running, runs.decision_rng(self.seed, running))
+        history = now.history if is_written else now.history.replaced(trial)
+        running = history[trial.number]
+        found = runs.verdict(rules, self.problem, history, running, runs.decision_rng(self.seed, running))
         if found.go_on:
             return True
-        stop = RunEvent("stopped", trial.reached, why=dict(found.why), seen=now.event)
-        self.storage.record(running, stop)
+        if not is_written:
+            self._reports.flush(trial.number)
+            return self._goes_on(self._running(trial.number))
+        self.storage.record(running, RunEvent("stopped", trial.reached, why=dict(found.why), seen=now.event))
         return False
 
     def _note_time(self, trials: Sequence[Trial]) -> None:
         now = time.perf_counter()
         self._handed_out.update({trial.number: (trial.attempt, now) for trial in trials})
 
+    def _written(self, trial: Trial | int) -> Trial:
+        """Return a running trial as it is stored, after everything that it has reported."""
+        running = self._running(trial)
+        self._reports.flush(running.number)
+        return running if self.problem.steps is None else self._running(trial)
+
     def _finish(self, trial: Trial) -> Trial:
         done = self.storage.finish(trial)
+        self._reports.forget(trial.number)
         self._handed_out.pop(trial.number, None)
         return done.copied()
 
