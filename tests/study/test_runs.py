@@ -187,8 +187,7 @@ def test_a_stop_is_stored_with_its_reasons_and_decided_again_in_a_replay(place):
     assert (done.stop.step, done.stop.why) == (6, {"reason": "Enough."})
     read = opt.history.as_of(done.stop.seen)
     assert (read[0].state, read[0].reached, told(read[0])) == ("running", 6, told(done)[:4])
-    rng = runs.decision_rng(opt.seed, read[0])
-    found = runs.verdict([strategy], opt.problem, read, read[0], rng)
+    found = runs.decided_again([strategy], opt.problem, opt.history, done, opt.seed)
     assert found == boca.Verdict(False, done.stop.why)
     assert strategy.said[-1] == strategy.said[-2]
 

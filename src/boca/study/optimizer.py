@@ -281,8 +281,8 @@ class Optimizer:
     def report(self, trial: Trial | int, step: int, value: Told, *, noise: Noise | None = None) -> bool:
         """Store what a running evaluation has reached at a step, and return whether it should go on.
 
-        The report is a result at the trial's z with its `Steps` at this step.  It is stored when this returns, unless the
-        trial reports more than twenty times a second: then it is within 50 ms.  If it should not go on, end the
+        The report is a result at the trial's z with its `Steps` at this step.  It is stored when this returns, unless
+        the trial reports more than twenty times a second: then it is within 50 ms.  If it should not go on, end the
         evaluation and type opt.tell(trial, None): the last report is then its value, and it is charged for that step.
 
         Args:
@@ -300,11 +300,11 @@ class Optimizer:
             log.warning("%s", runs.difference_in_words(running, differs))
             self._reports.flush(running.number)
             stored = self.storage.record(running, differs)
-        if not report.told:  # what was known before was decided before
-            return running.stop is None and number < self.problem.step(running.planned)
-        return self._goes_on(
-            running.reported(number, told) if stored is None else stored, is_written=stored is not None
-        )
+        if not report.told and number < runs.last_step(self.problem, running):  # it was decided before
+            return running.stop is None
+        if stored is None:
+            return self._goes_on(running.reported(number, report.told), is_written=False)
+        return self._goes_on(stored)
 
     def saved(self, trial: Trial | int, step: int, checkpoint: str | os.PathLike[str]) -> Trial:
         """Note that a running evaluation has left a checkpoint of a step: from there it can go on, or be continued.

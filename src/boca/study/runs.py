@@ -86,6 +86,11 @@ def same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=1e-300)
 
 
+def last_step(problem: Problem, trial: Trial) -> int:
+    """Return the last step that any attempt of a trial has reported; 0 if none was."""
+    return max((problem.step(told.z) for told in trial.observations), default=0)
+
+
 # Whether to go on -----------------------------------------------------------------------------------------------------
 
 
@@ -98,6 +103,21 @@ def verdict(
             said = rule.keep_going(problem, history, trial, rng)
             return said if isinstance(said, Verdict) else Verdict(bool(said), {} if said else _NO_REASONS)
     return Verdict(True)
+
+
+def decided_again(
+    rules: Sequence[object], problem: Problem, history: History, trial: Trial, seed: int
+) -> Verdict | None:
+    """Return what the rules say of a stopped trial, from what the decision to stop it read; None if it was not stopped.
+
+    With the rules of the study it is the same decision, with the same reasons.
+    """
+    stop = trial.stop
+    if stop is None or stop.seen is None:
+        return None
+    past = history.as_of(stop.seen)
+    running = replace(past[trial.number], reached=stop.step)
+    return verdict(rules, problem, past.replaced(running), running, decision_rng(seed, running))
 
 
 def has_rule(rules: Sequence[object]) -> bool:
