@@ -17,6 +17,7 @@ from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.steps import Steps
 from boca.domain.trial import History, Suggestion, Trial
 from boca.domain.version import VERSION
+from boca.execution.executors.handle import Run
 from boca.execution.result import Result
 from boca.execution.run import maximize, minimize
 from boca.model.surrogate import Surrogate
@@ -46,6 +47,7 @@ __all__ = [
     "RandomSearch",
     "Recommendation",
     "Result",
+    "Run",
     "Space",
     "Steps",
     "Strategy",

@@ -13,11 +13,14 @@ HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1
 PATHS = [
     "/",
     "/page.js",
+    "/compare.js",
+    "/start.js",
     "/style.css",
     "/plotly.js",
     "/api/studies",
     "/api/study?name=bowl",
     "/api/trial?name=bowl&number=0",
+    "/api/compare?name=bowl",
 ]
 
 

@@ -5,6 +5,7 @@
 /api/studies      all studies, one line each
 /api/study        one study, with the trials that changed since an event
 /api/trial        one trial, with why it was chosen
+/api/compare      the best so far of several studies
 """
 
 from __future__ import annotations
@@ -25,16 +26,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from boca.dashboard import views
+from boca.dashboard import comparing, views
 from boca.dashboard.access import Guard
 from boca.dashboard.advice import Adviser
 from boca.dashboard.watch import Broken, WatchedStudy, Watcher
 from boca.domain.errors import InvalidInput, StorageFailed
 
+_MOST_COMPARED = 8  # studies in one chart
 _MAX_DIGITS = 16  # of a number in a request: no study has more trials, and int() takes no longer text
 _FILES = {
     "/": ("boca.dashboard", "static/page.html", "text/html"),
     "/page.js": ("boca.dashboard", "static/page.js", "text/javascript"),
+    "/compare.js": ("boca.dashboard", "static/compare.js", "text/javascript"),
+    "/start.js": ("boca.dashboard", "static/start.js", "text/javascript"),
     "/style.css": ("boca.dashboard", "static/style.css", "text/css"),
     "/plotly.js": ("plotly", "package_data/plotly.min.js", "text/javascript"),
 }
@@ -75,6 +79,7 @@ def create(
             Route("/api/studies", api.studies),
             Route("/api/study", api.study),
             Route("/api/trial", api.trial),
+            Route("/api/compare", api.compare),
         ],
         middleware=[Middleware(Guard, names=names, token=token, cookie=cookie)],
         lifespan=life,
@@ -123,6 +128,14 @@ class _Api:
         if heavy is None:
             return _json({"error": "The trial was deleted."}, 404)
         return _json(views.trial(shown, shown.history[number], heavy))
+
+    def compare(self, request: Request) -> Response:
+        """Answer with the curves of the named studies; one that is broken or gone is left out."""
+        known = self._watcher.world.studies
+        asked = dict.fromkeys(request.query_params.getlist("name")[:_MOST_COMPARED])
+        shown = [study for study in map(known.get, asked) if isinstance(study, WatchedStudy)]
+        version = self._version(len(shown), tuple(asked), *(study.version for study in shown))
+        return _answer(request, version, lambda: comparing.curves(shown))
 
     def _missing(self, shown: Broken | None) -> Response:
         """Say what is wrong with a study that cannot be shown."""

@@ -53,7 +53,8 @@ def random_start(
     best = None
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
         z, best = dict(problem.target), _best_untried_at_target(problem, history)
-    first = _next_of(problem.first or _middles(problem, middle and fidelities == "cheap"), history)
+    is_cheap = fidelities == "cheap" or not isinstance(fidelities, str)
+    first = _next_of(problem.first or _middles(problem, middle and is_cheap), history)
     is_over = len(history) >= LEAST_QUERIES and history.valued and used + costs.of(z) > share
     if is_over and (first is None or not problem.first):
         return None

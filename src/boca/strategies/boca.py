@@ -27,8 +27,10 @@ from boca.accounting.cost import Costs, amount, costs
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput, flags, instance_of, one_of
 from boca.domain.problem import Problem
+from boca.domain.runs import Verdict
 from boca.domain.space import FloatArray, Point, finite_number, positive_number
-from boca.domain.trial import History, Suggestion, barred, best_of, point_key, sign
+from boca.domain.trial import History, Suggestion, Trial, barred, best_of, point_key, sign
+from boca.model import curves
 from boca.model.feasibility import Feasibility
 from boca.model.posterior import Model, Posterior
 from boca.model.surrogate import Surrogate
@@ -37,6 +39,7 @@ from boca.search.acquisition import BoundAcquisition, Weighed
 from boca.search.candidates import Candidate, best_candidate
 from boca.search.initial_design import Design, Fidelities, random_start, start_query
 from boca.search.maximizer import MAXIMIZERS, Maximizer, check_maximizer
+from boca.strategies import boca_curves
 from boca.strategies.base import beta
 from boca.strategies.boca_decision import Decision
 from boca.strategies.boca_information import (
@@ -136,13 +139,18 @@ class Boca:
     success: bool = field(default=False, metadata={"off": False})
     """Model where trials fail, and weigh improvement by the probability of success.  A failure then says nothing of f;
     without, it has a bad value, which keeps the search away from a border where the optimum often lies."""
+    curves: bool = field(default=True, metadata={"off": False})
+    """Where evaluations report the steps that they pass through, let new runs and paused ones compete by what they tell
+    about the best mean at the target, for what the steps still ahead cost."""
+    stop_runs: bool = field(default=True, metadata={"off": False})
+    """Where runs cannot be continued, stop one that is unlikely to beat the best result: see `StopHopeless`."""
     hyperparameters: Mapping[str, Any] | None = None
     """A known GP: nothing is fitted, standardized or shrunk, and only the first aim is used."""
 
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
         flags(self, "adapt_c", "information_per_cost", "reserve_last", "success")
-        flags(self, "relative_deviation", "verify_cheap", "start_middle", "share_batch")
+        flags(self, "relative_deviation", "verify_cheap", "start_middle", "share_batch", "curves", "stop_runs")
         object.__setattr__(self, "aims", _members(self.aims, [*AIMS], "aims"))
         turns = _members(self.target_turns, [_AIM, *TURNS], "target_turns")
         object.__setattr__(self, "target_turns", _shortest_cycle(turns))
@@ -187,6 +195,8 @@ class Boca:
             share_batch=False,
             theorem=theorem,
             success=False,
+            curves=False,
+            stop_runs=False,
             hyperparameters=hyperparameters,
         )
 
@@ -228,15 +238,20 @@ class Boca:
     ) -> tuple[Suggestion, Shared | None]:
         """Return a suggestion, and what it shares with others of its batch; None in the start."""
         price = costs(problem, history)
-        starting = random_start(
-            problem,
-            history,
-            budget,
-            rng,
-            price,
-            design=self.start_design,
-            fidelities=self.start_fidelities,
-            middle=self.start_middle,
+        of_runs = boca_curves.applies(self, problem, history)
+        starting = (
+            boca_curves.start(self, problem, history, budget, price, rng)
+            if of_runs
+            else random_start(
+                problem,
+                history,
+                budget,
+                rng,
+                price,
+                design=self.start_design,
+                fidelities=self.start_fidelities,
+                middle=self.start_middle,
+            )
         )
         if starting is not None:
             if not self._is_last(problem, history, budget, price, starting.z, reserve=price.target):
@@ -249,7 +264,15 @@ class Boca:
             model = self._model(problem, history, rng)
             shrink = 1.0 if self.hyperparameters is not None else self.max_shrink ** float(rng.random())
             shared = Shared(len(history), model, model.shrunk(shrink))
+        if of_runs:
+            runs = boca_curves.Runs(self, problem, history, budget, price, rng)
+            models = shared.models(history)
+            return boca_curves.decide(runs, *models, lambda: self._model(problem, history, rng, refit=True)), shared
         return self._decision(problem, history, budget, price, rng, shared).suggestion(), shared
+
+    def keep_going(self, problem: Problem, history: History, trial: Trial, rng: np.random.Generator) -> Verdict:
+        """Return whether a run should go on: always where runs pause, else by `StopHopeless`."""
+        return boca_curves.keep_going(self, problem, history, trial, rng)
 
     def _decision(
         self,
@@ -278,7 +301,10 @@ class Boca:
         return iteration.instead(asked, model, turn, rng)
 
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
-        return self.surrogate.model(
+        surrogate = self.surrogate
+        if boca_curves.applies(self, problem, history):
+            surrogate = replace(surrogate, guard=None)  # a run is paused, not tested without its cheaper steps
+        return surrogate.model(
             problem,
             history,
             rng,
@@ -390,7 +416,8 @@ class Shared:
     def models(self, history: History) -> tuple[Model, Model]:
         """Return both models with the trials of the batch so far as running."""
         members = [t for t in history.running if t.number >= self.first]
-        return self.model.joined(members), self.shrunk.joined(members)
+        of = curves.of_trials(history, members)
+        return self.model.joined(members, of), self.shrunk.joined(members, of)
 
 
 class Iteration:

@@ -29,6 +29,7 @@ from boca.strategies import Boca, Strategy
 from boca.strategies.base import HasKeepGoing, shares_batches
 from boca.strategies.base import check as check_settings
 from boca.study import runs
+from boca.study.ahead import Ahead, Choosing, Draft
 from boca.study.batch import Batch
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
 from boca.study.recommendation import Recommendation, best, recommend
@@ -225,6 +226,10 @@ class Optimizer:
             if trial is None:
                 return
             yield trial
+
+    def ahead(self) -> Ahead:
+        """Return what chooses trials before workers are free for them; a driver uses it."""
+        return Ahead(Choosing(self.storage, self.strategy, self._draft, self._stands, self._claimed))
 
     def take_over(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
         """Take over the trials of drivers that died, and return them for evaluation; see `Storage.take_over`."""
@@ -441,27 +446,14 @@ class Optimizer:
             if self._refused == (now.event, now.queue):
                 return None  # a driver asks every second; the same question has the same answer
             read = now if batch is None else batch.read(now)
-            ledger = self._ledger(read.history)
-            chosen = self._choose(read, ledger, batch)
-            if chosen is None:
+            found = self._draft(read, batch, began)
+            if found is None:
                 if batch is not None and read.event != now.event:
                     batch.end()  # results that were told since may leave something affordable
                     continue
                 self._refused = (now.event, now.queue)
                 return None
-            x, z, why, queued, before = chosen
-            draft = Trial(
-                number=len(read.history),
-                x=x,
-                planned=z,
-                cost=ledger.costs.going_on(z, 0 if before is None else before.saved),
-                reasons=Reasons.of(why),
-                overhead=time.perf_counter() - began,
-                seen=read.event,
-                pending=tuple(t.number for t in read.history.running),
-                version=VERSION,
-            )
-            draft = runs.from_checkpoint(draft, before)
+            draft, queued = found
             if check is not None:
                 check(draft)
             affords = None
@@ -473,11 +465,34 @@ class Optimizer:
             if trial is not None:
                 if batch is not None:
                     batch.add(trial)
-                self._note_time([trial])
-                return trial.copied()
+                return self._claimed(trial)
             if batch is not None:
                 batch.end()
         raise AssertionError("a count has no end")
+
+    def _claimed(self, trial: Trial) -> Trial:
+        self._note_time([trial])
+        return trial.copied()
+
+    def _draft(self, read: Snapshot, batch: Batch | None, began: float) -> Draft | None:
+        """Return the next trial, chosen and not stored yet, with the queued point that it is; None if there is none."""
+        ledger = self._ledger(read.history)
+        chosen = self._choose(read, ledger, batch)
+        if chosen is None:
+            return None
+        x, z, why, queued, before = chosen
+        draft = Trial(
+            number=len(read.history),
+            x=x,
+            planned=z,
+            cost=ledger.costs.going_on(z, 0 if before is None else before.saved),
+            reasons=Reasons.of(why),
+            overhead=time.perf_counter() - began,
+            seen=read.event,
+            pending=tuple(t.number for t in read.history.running),
+            version=VERSION,
+        )
+        return runs.from_checkpoint(draft, before), queued
 
     def _choose(
         self, now: Snapshot, ledger: Ledger, batch: Batch | None
