@@ -13,6 +13,7 @@ HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1
 PATHS = [
     "/",
     "/page.js",
+    "/timeline.js",
     "/compare.js",
     "/start.js",
     "/style.css",
@@ -20,6 +21,7 @@ PATHS = [
     "/api/studies",
     "/api/study?name=bowl",
     "/api/trial?name=bowl&number=0",
+    "/api/timeline?name=bowl",
     "/api/compare?name=bowl",
 ]
 

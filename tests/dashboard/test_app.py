@@ -14,11 +14,12 @@ from boca.study.storage.sql import Database
 from dashboard.conftest import begin, run
 
 TOKEN = "correct-horse-battery"
-SCRIPTS = ("page.js", "compare.js", "start.js")
+SCRIPTS = ("page.js", "timeline.js", "compare.js", "start.js")
 HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>&amp;__proto__'
 PATHS = [
     "/",
     "/page.js",
+    "/timeline.js",
     "/compare.js",
     "/start.js",
     "/style.css",
@@ -26,6 +27,7 @@ PATHS = [
     "/api/studies",
     "/api/study?name=bowl",
     "/api/trial?name=bowl&number=0",
+    "/api/timeline?name=bowl",
     "/api/compare?name=bowl",
 ]
 
@@ -174,6 +176,21 @@ def test_two_thousand_trials_are_told_in_columns_and_one_more_in_a_few_bytes(url
     assert time.perf_counter() - began < 2.0
 
 
+# The timeline -------------------------------------------------------------------------------------------------------
+
+
+def test_the_timeline_is_sent_when_it_changed(study, url, page_of):
+    page = page_of(url)
+    answer = page.get("/api/timeline?name=bowl")
+    assert sorted(answer.json()["timeline"]["number"]) == list(range(5))
+    tag = {"If-None-Match": answer.headers["etag"]}
+    assert page.get("/api/timeline?name=bowl", headers=tag).status_code == 304
+    run(study, 1)
+    page.look()
+    assert page.get("/api/timeline?name=bowl", headers=tag).status_code == 200
+    assert page.get("/api/timeline?name=nothing").status_code == 404
+
+
 # Several studies -----------------------------------------------------------------------------------------------------
 
 
@@ -196,7 +213,7 @@ def test_studies_are_compared_in_the_order_in_which_they_are_named(study, url, p
 
 
 def test_files_are_sent_once(resting):
-    for path in ("/", "/page.js", "/compare.js", "/start.js", "/style.css", "/plotly.js"):
+    for path in ("/", "/page.js", "/timeline.js", "/compare.js", "/start.js", "/style.css", "/plotly.js"):
         first = resting.get(path)
         assert first.status_code == 200
         assert resting.get(path, headers={"If-None-Match": first.headers["etag"]}).status_code == 304

@@ -131,6 +131,13 @@ def test_studies_are_compared_in_one_chart(browser, server, url):
     assert browser.errors() == []
 
 
+def test_the_timeline_has_a_bar_for_every_trial(browser, server):
+    show(browser, server, "bowl")
+    browser.wait("document.querySelectorAll('#timeline .bars .point').length >= 6")
+    assert "busy" in browser.text("#timeline-note")
+    assert browser.errors() == []
+
+
 def test_a_result_is_seen_without_a_reload_within_two_seconds(browser, server, url):
     study = begin(url, name="live")
     show(browser, server, "live")

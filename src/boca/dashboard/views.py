@@ -190,7 +190,6 @@ def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
         "at_target": [shown.problem.is_target(t.z) for t in changed],
         "cost": [t.cost for t in changed],
         "phase": [t.phase for t in changed],
-        **{name: [_clock(t)[name] for t in changed] for name in _CLOCK},
         "x": _transposed((_values(t.x, shown.problem.space) for t in changed), len(shown.problem.space.names)),
         "z": _transposed((_values(t.z, shown.problem.fidelity) for t in changed), len(shown.problem.fidelity)),
     }
