@@ -12,7 +12,9 @@ from boca.domain.candidates import Candidates
 from boca.domain.errors import BocaError
 from boca.domain.outcomes import AtLeast, AtMost
 from boca.domain.problem import Problem
+from boca.domain.runs import Verdict
 from boca.domain.space import Choice, Float, Int, Space
+from boca.domain.steps import Steps
 from boca.domain.trial import History, Suggestion, Trial
 from boca.execution.result import Result
 from boca.execution.run import maximize, minimize
@@ -44,10 +46,12 @@ __all__ = [
     "Recommendation",
     "Result",
     "Space",
+    "Steps",
     "Strategy",
     "Suggestion",
     "Surrogate",
     "Trial",
+    "Verdict",
     "maximize",
     "minimize",
     "problems",

@@ -40,9 +40,17 @@ CLOCK_RESOLUTION = 1e-6
 class Costs(Protocol):
     """The cost of a query in cost units, at any z, on the problem's grid and at the target."""
 
-    def of(self, z: Mapping[str, Any], /) -> float: ...
-    def pessimistic(self, z: Mapping[str, Any], /) -> float:
-        """Return the cost if it is known; if it is learned, a cost that nine queries in ten at z stay below."""
+    def of(self, z: Mapping[str, Any], /) -> float:
+        """Return the cost of z from scratch."""
+        ...
+
+    def pessimistic(self, z: Mapping[str, Any], start: int = 0, /) -> float:
+        """Return the cost from a step to z if it is known; if it is learned, nine queries in ten stay below it."""
+        ...
+
+    def going_on(self, z: Mapping[str, Any], start: int, /) -> float:
+        """Return the cost of going on to z from a step; from 0 it is that of z from scratch."""
+        ...
 
     @property
     def grid(self) -> FloatArray: ...  # (m,)
@@ -69,7 +77,7 @@ def amount(trial: Trial, problem: Problem, known: Costs) -> float:
     if problem.has_declared_cost:
         return trial.cost
     is_measured = trial.state != "running" and trial.seconds is not None and isinstance(known, Learned)
-    return trial.cost if is_measured else known.of(trial.z)
+    return trial.cost if is_measured else known.going_on(trial.z, trial.origin)
 
 
 def seconds(problem: Problem, history: History) -> Seconds | None:
@@ -91,8 +99,11 @@ class Declared:
     def of(self, z: Mapping[str, Any]) -> float:
         return self.problem.cost(z)
 
-    def pessimistic(self, z: Mapping[str, Any]) -> float:
-        return self.problem.cost(z)
+    def pessimistic(self, z: Mapping[str, Any], start: int = 0) -> float:
+        return self.problem.cost_from(z, start)
+
+    def going_on(self, z: Mapping[str, Any], start: int) -> float:
+        return self.problem.cost_from(z, start)
 
     @property
     def grid(self) -> FloatArray:
@@ -115,7 +126,11 @@ class Learned:
         """Return the median cost at z."""
         return float(np.exp(self._features([z]) @ self._posterior[0])[0])
 
-    def pessimistic(self, z: Mapping[str, Any]) -> float:
+    def going_on(self, z: Mapping[str, Any], start: int) -> float:
+        """Return the median cost of going on to z from a step."""
+        return self.problem.between(z, start, self.of)
+
+    def pessimistic(self, z: Mapping[str, Any], start: int = 0) -> float:
         """Return a cost that nine queries in ten stay below, if the level at the target is taken as known.
 
         Pessimism about that level would rule out the query that teaches it, and end a study with its budget unspent.
@@ -126,7 +141,8 @@ class Learned:
         f = self._features([z])[0]
         away = f - self._at_target[0]
         variance = min(float(f @ S @ f), float(away @ S @ away)) + scatter2
-        return math.exp(float(f @ w) + _NINE_IN_TEN * math.sqrt(variance))
+        bound = math.exp(float(f @ w) + _NINE_IN_TEN * math.sqrt(variance))
+        return bound * self.going_on(z, start) / self.of(z) if start else bound
 
     @cached_property
     def grid(self) -> FloatArray:
@@ -214,8 +230,8 @@ class Seconds:
     def target(self) -> float:
         return self.evaluation.target + self.overhead
 
-    def of(self, z: Mapping[str, Any]) -> float:
-        return self.evaluation.of(z) + self.overhead
+    def of(self, z: Mapping[str, Any], start: int = 0) -> float:
+        return self.evaluation.going_on(z, start) + self.overhead
 
-    def pessimistic(self, z: Mapping[str, Any]) -> float:
-        return self.evaluation.pessimistic(z) + self.overhead
+    def pessimistic(self, z: Mapping[str, Any], start: int = 0) -> float:
+        return self.evaluation.pessimistic(z, start) + self.overhead

@@ -81,7 +81,7 @@ class Ledger:
             return None if running else 0.0
         if self.counts_seconds:
             assert self.seconds is not None
-            return math.fsum(self.seconds.of(t.z) for t in running)
+            return math.fsum(self.seconds.of(t.z, t.origin) for t in running)
         return math.fsum(self.worth(t) for t in running)
 
     @cached_property
@@ -154,10 +154,11 @@ class Ledger:
         assert self.seconds is not None
         return self.seconds.pessimistic(self.problem.target) / self.costs.pessimistic(self.problem.target)
 
-    def affords(self, z: Mapping[str, Any]) -> bool:
+    def affords(self, z: Mapping[str, Any], start: int = 0) -> bool:
         """Whether the budget covers a query at z: exactly if the cost is declared, else with a probability of 0.9.
 
-        For the first query at the target 0.5 is enough: a study that ends without it has no result.
+        A query that goes on from a step needs what comes after.  For the first query at the target 0.5 is enough: a
+        study that ends without it has no result.
         """
         if self.limit is None:
             return True
@@ -167,8 +168,9 @@ class Ledger:
         is_first = self.problem.is_target(z) and self._is_target_untried
         if self.counts_seconds:
             assert self.seconds is not None
-            return (self.seconds.of(z) if is_first else self.seconds.pessimistic(z)) <= self.left
-        return self.budget.affords(self.costs.of(z) if is_first else self.costs.pessimistic(z))
+            return (self.seconds.of(z, start) if is_first else self.seconds.pessimistic(z, start)) <= self.left
+        is_median = is_first or self.problem.has_declared_cost
+        return self.budget.affords(self.costs.going_on(z, start) if is_median else self.costs.pessimistic(z, start))
 
     # In words -----------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import typer
 import boca
 from boca.bench.command import app as bench
 from boca.cli import look, manage
+from boca.cli.mcp import mcp
 from boca.cli.run import run
 from boca.cli.show import show
 from boca.domain.errors import BocaError, ObjectiveFailed
@@ -101,6 +102,7 @@ for _command in (
     look.backup,
     look.dashboard,
     look.report,
+    mcp,
     manage.retry,
     manage.delete,
 ):

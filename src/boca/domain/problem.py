@@ -15,6 +15,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.other_tools import names_ours
 from boca.domain.outcomes import AtMost, OutcomeLimit, Returned, by_outcome, checked_limits, checked_objective, returned
 from boca.domain.space import FloatArray, Point, Space, finite_number
+from boca.domain.steps import cost_between, refuse_flat_cost, steps_of
 
 Direction: TypeAlias = shorthand.Direction
 CostFunction: TypeAlias = Callable[[Mapping[str, Any]], float]
@@ -75,6 +76,7 @@ class Problem:
             raise InvalidInput(
                 f"A name may be in space or in fidelity, not in both; got {shared} in both. Rename one parameter."
             )
+        self.steps = steps_of(space, fidelity)
         self.space = space
         self.fidelity = fidelity
         self.direction: Direction = shorthand.direction(direction)
@@ -88,6 +90,8 @@ class Problem:
         self._cost = cost
         if cost is not None:  # refuse a wrong cost now, not in the middle of a study
             _ = self.target_cost, self.grid_costs
+            if self.steps is not None:
+                refuse_flat_cost(fidelity, self.steps, self._target, self.cost)
 
     def __repr__(self) -> str:
         more = f", subject_to={self.subject_to!r}" if self.subject_to else ""
@@ -154,6 +158,8 @@ class Problem:
         if parameter.ends is None:
             return 1.0 if value == target else _ASSUMED_COST_OF_OPTION
         power = self.cost_direction(name)
+        if name == self.steps:
+            return float(value / target)
         if parameter.ends[0] >= 0 and target > 0:
             return max(math.pow(value / target, power), _LEAST_ASSUMED_COST)
         u = parameter.to_unit([value, target])  # a range without a zero has no ratios: the cost grows along the scale
@@ -165,7 +171,40 @@ class Problem:
         An example of the second kind is a solver's tolerance.
         """
         ends = self.fidelity[name].ends
-        return -1.0 if ends is not None and self._target[name] == ends[0] else 1.0
+        is_low = ends is not None and self._target[name] == ends[0]
+        return -1.0 if is_low and name != self.steps else 1.0
+
+    # Steps ----------------------------------------------------------------------------------------------------------
+
+    def step(self, z: Mapping[str, Any]) -> int:
+        """Return the step of a fidelity; 0 if no fidelity is `Steps`."""
+        return 0 if self.steps is None else int(z[self.steps])
+
+    def at_step(self, z: Mapping[str, Any], step: int) -> Point:
+        """Return a fidelity with its step replaced, which may be below the lowest one."""
+        return {name: step if name == self.steps else value for name, value in z.items()}
+
+    def is_modelled(self, z: Mapping[str, Any]) -> bool:
+        """Whether a fidelity is one that says something about the target: not below the lowest step."""
+        return self.steps is None or self.step(z) >= self._lowest_step
+
+    @cached_property
+    def _lowest_step(self) -> int:
+        ends = None if self.steps is None else self.fidelity[self.steps].ends
+        return 0 if ends is None else int(ends[0])
+
+    def cost_from(self, z: Mapping[str, Any], start: int = 0) -> float:
+        """Return the cost of going on to z from a step: cost(z) less that of z at the step; 0 is from scratch.
+
+        z may be below the lowest step, where it costs a share of that.
+        """
+        return self.between(z, start, self.cost)
+
+    def between(self, z: Mapping[str, Any], start: int, cost: Callable[[Point], float]) -> float:
+        """Return the cost of going on to z from a step, by any function of z that states costs from scratch."""
+        if self.steps is None:
+            return cost(dict(z))
+        return cost_between(start, self.step(z), self._lowest_step, lambda step: cost(self.at_step(z, step)))
 
     def is_target(self, z: Mapping[str, Any]) -> bool:
         return dict(z) == self._target

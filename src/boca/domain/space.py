@@ -30,7 +30,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
 Point: TypeAlias = dict[str, Any]
-Kind: TypeAlias = Literal["float", "int", "choice"]
+Kind: TypeAlias = Literal["float", "int", "choice", "steps"]
 
 _WIDEST_INT = 2**52  # beyond, neighboring integers would share a unit coordinate
 _LARGEST_LOG_INT = 2**45  # likewise on a log scale
@@ -366,6 +366,10 @@ def parameter_from_json(described: Mapping[str, Any]) -> Parameter:
     when = described.get("when")
     if described["type"] == "choice":
         return Choice(described["choices"], when=when)
+    if described["type"] == "steps":
+        from boca.domain.steps import Steps  # which is an Int
+
+        return Steps(described["low"], described["high"], log=described["log"], when=when)
     kind = Float if described["type"] == "float" else Int
     return kind(described["low"], described["high"], log=described["log"], when=when)
 

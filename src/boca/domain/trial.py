@@ -18,6 +18,7 @@ from boca.domain.errors import BocaError
 from boca.domain.observation import OBJECTIVE, Observation
 from boca.domain.problem import Direction, Problem
 from boca.domain.reasons import Reasons
+from boca.domain.runs import RunEvent
 from boca.domain.space import FloatArray, Point
 
 State: TypeAlias = Literal["running", "complete", "failed"]
@@ -26,11 +27,15 @@ PointKey: TypeAlias = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What a strategy proposes: the point, its fidelity, and the reasons as a JSON-able mapping."""
+    """What a strategy proposes: the point, its fidelity, and the reasons as a JSON-able mapping.
+
+    `continues` is the number of the finished trial from whose checkpoint it goes on; None begins from scratch.
+    """
 
     x: Point
     z: Point
     why: dict[str, Any]
+    continues: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,6 +62,10 @@ class Trial:
         attempt: how often it was handed out again after the process that had it died.
         output: the end of what the evaluation printed, if an executor caught it.
         notes: what was told beside the outcomes, by name: stored and shown, and of no weight.
+        start: the step from which this attempt goes on; 0 is from scratch.
+        reached: the last step that this attempt has reported.
+        continues: the number of the trial that it continues.
+        events: what happened to it beside its reports.
     """
 
     number: int
@@ -76,15 +85,19 @@ class Trial:
     attempt: int = 0
     output: str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    start: int = 0
+    reached: int = 0
+    continues: int | None = None
+    events: tuple[RunEvent, ...] = ()
 
     @property
     def z(self) -> Point:
-        """Where its last observation lies; while there is none, the fidelity that was handed out."""
-        return self.observations[-1].z if self.observations else self.planned
+        """Where its last observation lies; while it runs or has none, the fidelity that was handed out."""
+        return self.observations[-1].z if self.observations and self.state != "running" else self.planned
 
     @property
     def value(self) -> float | None:
-        """The value of the objective in its last observation; None while there is none, or if it was not told."""
+        """The value of the objective in its last observation; None while it runs, if it failed, or if none was told."""
         last = self._last
         return None if last is None else last.value
 
@@ -97,12 +110,50 @@ class Trial:
     @property
     def _last(self) -> Observation | None:
         """The last observation, if it is of the objective, which comes last of what is told at once."""
-        return self.observations[-1] if self.observations and self.observations[-1].outcome == OBJECTIVE else None
+        if self.state != "complete" or not self.observations:
+            return None
+        return self.observations[-1] if self.observations[-1].outcome == OBJECTIVE else None
+
+    @property
+    def _told_last(self) -> list[Observation]:
+        """What was told of outcomes beside the objective where its last observation lies."""
+        told = self.observations
+        return [o for o in told if o.outcome != OBJECTIVE and (o.z is told[-1].z or o.z == told[-1].z)]
 
     @property
     def outcomes(self) -> dict[str, float]:
         """The last value of every outcome beside the objective, by name; one that was not told is absent."""
-        return {told.outcome: told.value for told in self.observations if told.outcome != OBJECTIVE}
+        return {told.outcome: told.value for told in self._told_last}
+
+    @property
+    def checkpoint(self) -> str | None:
+        """Where its newest checkpoint is, its own or the one that it was continued from; None if there is none."""
+        event = self._checkpoint
+        return None if event is None else event.path
+
+    @property
+    def saved(self) -> int:
+        """The step of its newest checkpoint: from there it goes on after a crash, or is continued; 0 without one."""
+        event = self._checkpoint
+        return 0 if event is None else event.step
+
+    @property
+    def _checkpoint(self) -> RunEvent | None:
+        kept = (e for e in reversed(self.events) if e.kind in ("continued", "checkpoint", "dropped"))
+        last = next(kept, None)
+        return None if last is None or last.kind == "dropped" else last
+
+    @property
+    def origin(self) -> int:
+        """The step from which its first attempt began: what came before is not its cost."""
+        if self.continues is None:
+            return 0
+        return next((event.step for event in self.events if event.kind == "continued"), self.start)
+
+    @property
+    def stop(self) -> RunEvent | None:
+        """When it was told to stop, with the reasons; None if it was not."""
+        return next((event for event in self.events if event.kind == "stopped"), None)
 
     @property
     def why(self) -> dict[str, Any]:
@@ -121,7 +172,7 @@ class Trial:
     @property
     def noises(self) -> dict[str, float]:
         """The variances of the outcomes beside the objective, by name; one that was not told is absent."""
-        return {o.outcome: o.noise for o in self.observations if o.outcome != OBJECTIVE and o.noise is not None}
+        return {o.outcome: o.noise for o in self._told_last if o.noise is not None}
 
     def __repr__(self) -> str:
         """Return what a person looks for; `to_json` has the rest."""
@@ -152,6 +203,8 @@ class Trial:
     ) -> Trial:
         """Return the trial as complete, with these values by outcome: the objective, if it is there, comes last.
 
+        What a running trial has reported comes before.
+
         Args:
             values: as told.
             noise: the variances that are known, by outcome.
@@ -160,12 +213,33 @@ class Trial:
         where, known = self.planned if z is None else z, noise or {}
         ordered = sorted(values, key=lambda name: name == OBJECTIVE)
         told = tuple(Observation(where, values[n], known.get(n), self.seconds, n, self.told) for n in ordered)
-        return replace(self, state="complete", reason=None, observations=told)
+        before = self.observations if self.state == "running" else ()
+        return replace(self, state="complete", reason=None, observations=(*before, *told))
 
     def stored_at(self, event: int) -> Trial:
         """Return a finished trial with the number of the event that stored it."""
+        return replace(self.dated(event), told=event)
+
+    def dated(self, event: int) -> Trial:
+        """Return the trial with this number for what was not stored before."""
         told = tuple(o if o.told is not None else replace(o, told=event) for o in self.observations)
-        return replace(self, told=event, observations=told)
+        events = tuple(e if e.told is not None else replace(e, told=event) for e in self.events)
+        return replace(self, observations=told, events=events)
+
+    def reported(self, step: int, told: Sequence[Observation]) -> Trial:
+        """Return a running trial that has reported a step; nothing is told if it had reported that step before."""
+        return replace(self, observations=(*self.observations, *told), reached=step)
+
+    def happened(self, event: RunEvent) -> Trial:
+        """Return the trial with something that happened to its run."""
+        return replace(self, events=(*self.events, event))
+
+    def handed_out_again(self) -> Trial:
+        """Return a running trial for another process, to go on from its checkpoint."""
+        if not (self.observations or self.events):
+            return self
+        again = self.happened(RunEvent("again", self.saved))
+        return replace(again, start=self.saved, reached=self.saved)
 
     def copied(self) -> Trial:
         """Return a trial that its user may change."""
@@ -183,15 +257,19 @@ class Trial:
         """Return all of the trial as JSON; `from_json` reads it."""
         fields_of = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reasons"}
         told = [asdict(observation) for observation in self.observations]
+        events = [asdict(event) for event in self.events]
         more = {"why": self.why, "observations": told, "pending": list(self.pending), "notes": dict(self.notes)}
-        return fields_of | more
+        return fields_of | more | {"events": events}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Trial:
         """Return the trial that `to_json` described."""
-        rest = {name: value for name, value in stored.items() if name not in ("why", "observations", "pending")}
+        apart = ("why", "observations", "pending", "events")
+        rest = {name: value for name, value in stored.items() if name not in apart}
         told = tuple(Observation(**observation) for observation in stored["observations"])
-        return cls(**rest, reasons=Reasons.of(stored["why"]), observations=told, pending=tuple(stored["pending"]))
+        happened = tuple(RunEvent(**event) for event in stored.get("events", ()))
+        pending = tuple(stored["pending"])
+        return cls(**rest, reasons=Reasons.of(stored["why"]), observations=told, pending=pending, events=happened)
 
     def row(self) -> dict[str, Any]:
         """Return the trial as the row of a table, with columns `x.NAME`, `z.NAME`, `outcome.NAME` and `note.NAME`.
@@ -270,14 +348,48 @@ class History(Sequence[Trial]):
         past = [self._as_read(other, trial) for other in self if other.number < trial.number]
         return History([other for other in past if other is not None])
 
+    def as_of(self, event: int) -> History:
+        """Return the history as it was stored after an event, as a decision to stop a run read it."""
+        past = (t for t in self if t.asked <= event)
+        return History([t if _is_before(t, event) else self._running_at(t, event) for t in past])
+
+    @staticmethod
+    def _running_at(trial: Trial, event: int) -> Trial:
+        """Return a trial as it ran at an event."""
+        known = tuple(o for o in trial.observations if o.told is not None and o.told <= event)
+        events = tuple(e for e in trial.events if e.told is None or e.told <= event)
+        if trial.told is not None and trial.told <= event:
+            return replace(trial, observations=known, events=events)
+        handed_out = next((e for e in reversed(events) if e.kind in ("again", "continued")), None)
+        start = trial.origin if handed_out is None else handed_out.step
+        since = 0 if handed_out is None else handed_out.told or 0
+        steps = [_step_of(trial, o) for o in known if (o.told or 0) > since]
+        untold = replace(trial, state="running", observations=known, events=events, told=None)
+        past = replace(untold, seconds=None, reason=None, output=None, notes={})
+        return replace(past, start=start, reached=steps[-1] if steps else start)
+
     @staticmethod
     def _as_read(other: Trial, trial: Trial) -> Trial | None:
         if other.told is not None and other.told <= trial.seen:
-            return other
-        if other.number in trial.pending:
-            untold = replace(other, state="running", observations=(), seconds=None, reason=None, told=None)
-            return replace(untold, output=None, notes={})
-        return None
+            return other if _is_before(other, trial.seen) else History._running_at(other, trial.seen)
+        return History._running_at(other, trial.seen) if other.number in trial.pending else None
+
+    def chain(self, trial: Trial) -> tuple[Trial, ...]:
+        """Return the trials that a trial continues, the first one first, and the trial itself last."""
+        found = [trial]
+        while found[-1].continues is not None:
+            found.append(self[found[-1].continues])
+        return tuple(reversed(found))
+
+    def curve(self, problem: Problem, trial: Trial) -> list[tuple[int, float]]:
+        """Return the steps that a trial and those that it continues have reported, each with its first value.
+
+        Steps below the lowest one are among them: `problem.is_modelled(z)` tells them apart.
+        """
+        found: dict[int, float] = {}
+        for observed in (o for t in self.chain(trial) for o in t.observations if o.outcome == OBJECTIVE):
+            found.setdefault(problem.step(observed.z), observed.value)
+        return sorted(found.items())
 
     @cached_property
     def running(self) -> tuple[Trial, ...]:
@@ -344,6 +456,17 @@ class History(Sequence[Trial]):
         return pd.DataFrame([t.row() for t in self])
 
 
+def _is_before(trial: Trial, event: int) -> bool:
+    """Whether a trial is finished, and nothing has happened to it after an event."""
+    is_over = trial.told is not None and trial.told <= event
+    return is_over and all(happened.told is None or happened.told <= event for happened in trial.events)
+
+
+def _step_of(trial: Trial, told: Observation) -> int:
+    """Return the step of a report: the one name at which its fidelity is not the one that was handed out."""
+    return next((int(value) for name, value in told.z.items() if value != trial.planned[name]), trial.reached)
+
+
 def _when_told(trial: Trial) -> int:
     return trial.number if trial.told is None else trial.told
 
@@ -355,13 +478,31 @@ def best_of(complete: Iterable[Trial], direction: Direction) -> Trial | None:
     return max(valued, key=lambda t: better * (t.value or 0.0), default=None)
 
 
-def occupied(history: History) -> set[tuple[PointKey, PointKey]]:
-    """Return the (x, z) that are running: no other trial repeats them while another point exists."""
-    return {(point_key(t.x), point_key(t.planned)) for t in history.running}
+@dataclass(frozen=True)
+class Taken:
+    """Queries that no suggestion may repeat: `(point_key(x), point_key(z)) in taken`.
+
+    Of evaluations that pass through steps no two run at one x and one combination of the other fidelities: the one
+    would evaluate what the other does on its way.
+    """
+
+    queries: frozenset[tuple[PointKey, PointKey]]
+    running: frozenset[tuple[PointKey, PointKey]]
+    steps: str | None = None
+
+    def __contains__(self, query: tuple[PointKey, PointKey]) -> bool:
+        if query in self.queries:
+            return True
+        return self.steps is not None and (query[0], _beside(query[1], self.steps)) in self.running
 
 
-def unavailable(problem: Problem, history: History) -> set[tuple[PointKey, PointKey]]:
-    """Return the (x, z) that no suggestion may have while others exist.
+def occupied(problem: Problem, history: History) -> Taken:
+    """Return the queries that are running: no other trial repeats them while another point exists."""
+    return _taken(problem, history.running, ())
+
+
+def unavailable(problem: Problem, history: History) -> Taken:
+    """Return the queries that no suggestion may have while others exist.
 
     These are the ones that are running, those with a result if a query always gives the same value, and those that were
     run if x is not to be repeated.
@@ -369,7 +510,18 @@ def unavailable(problem: Problem, history: History) -> set[tuple[PointKey, Point
     known: tuple[Trial, ...] = history.complete if problem.deterministic else ()
     if not problem.space.repeats:
         known = history.finished
-    return occupied(history) | {(point_key(t.x), point_key(t.z)) for t in known}
+    return _taken(problem, history.running, known)
+
+
+def _taken(problem: Problem, running: Iterable[Trial], known: Iterable[Trial]) -> Taken:
+    out = {(point_key(t.x), point_key(t.planned)) for t in running}
+    beside = {(x, _beside(z, problem.steps)) for x, z in out} if problem.steps is not None else set()
+    done = {(point_key(t.x), point_key(z)) for t in known for z in (t.z, *(o.z for o in t.observations))}
+    return Taken(frozenset(out | done), frozenset(beside), problem.steps)
+
+
+def _beside(z: PointKey, steps: str) -> PointKey:
+    return tuple(pair for pair in z if pair[0] != steps)
 
 
 def is_exhausted(problem: Problem, history: History) -> bool:
@@ -377,7 +529,7 @@ def is_exhausted(problem: Problem, history: History) -> bool:
     if problem.space.repeats:
         return False
     target = point_key(problem.target)
-    done = {x for x, z in unavailable(problem, history) if z == target}
+    done = {x for x, z in unavailable(problem, history).queries if z == target}
     if len(done) < problem.space.size:
         return False
     return all(point_key(problem.space.from_unit(u)) in done for u in problem.space.points())

@@ -11,8 +11,9 @@ import numpy as np
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput
 from boca.domain.problem import Problem
+from boca.domain.runs import Verdict
 from boca.domain.space import FloatArray
-from boca.domain.trial import History, Suggestion
+from boca.domain.trial import History, Suggestion, Trial
 from boca.model.feasibility import Feasibility
 from boca.model.posterior import Posterior
 from boca.model.surrogate import Surrogate
@@ -67,6 +68,20 @@ class HasFeasibility(Protocol):
 
     def feasibility(self, problem: Problem, history: History, /) -> Feasibility:
         """Return what a history says about feasibility."""
+        ...
+
+
+@runtime_checkable
+class HasKeepGoing(Protocol):
+    """A strategy, or a rule of a study, that says whether an evaluation that passes through steps should go on."""
+
+    def keep_going(
+        self, problem: Problem, history: History, trial: Trial, rng: np.random.Generator, /
+    ) -> Verdict | bool:
+        """Return whether a running trial should go on after its last report; a pure function of its arguments.
+
+        `history` is the study as it was when the report was stored, with the trial in it.
+        """
         ...
 
 

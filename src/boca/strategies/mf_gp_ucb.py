@@ -273,7 +273,12 @@ class _LevelIteration:
                 continue
             allowed = (len(self.levels) - 1 - self.levels.index(below["z"])) * self.zeta
             place = (point_key(trial.x), point_key(below["z"]))
-            if abs(trial.value - below["mean"]) > allowed and place not in tried | taken and place[0] not in bad:
+            if (
+                abs(trial.value - below["mean"]) > allowed
+                and place not in tried
+                and place not in taken
+                and place[0] not in bad
+            ):
                 u = self.problem.space.to_unit([trial.x])[0]
                 reason = (
                     f"A check of trial {trial.number}: the same point at the next cheaper fidelity, which had not "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,17 +20,19 @@ from boca.domain.other_tools import names_ours
 from boca.domain.outcomes import checked_notes
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
+from boca.domain.runs import RunEvent
 from boca.domain.space import Point, non_negative_number, positive_number
 from boca.domain.trial import History, Trial, is_exhausted, occupied, point_key, unavailable
 from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
+from boca.strategies.base import HasKeepGoing, shares_batches
 from boca.strategies.base import check as check_settings
-from boca.strategies.base import shares_batches
+from boca.study import runs
 from boca.study.batch import Batch
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
 from boca.study.recommendation import Recommendation, best, recommend
 from boca.study.spec import describe
-from boca.study.storage import Lease, Memory, Queued, Snapshot, Storage
+from boca.study.storage import Lease, Memory, Queued, Report, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
 from boca.study.trial_io import ImportedResult, results
 
@@ -41,6 +44,8 @@ Told: TypeAlias = float | Mapping[str, Any]
 
 Noise: TypeAlias = float | Mapping[str, float]
 """The variance of a value, or variances by outcome."""
+
+log = logging.getLogger("boca")
 
 _TRIES_BEFORE_A_LATE_CLAIM = 3  # choices that other claims overtook; the next one is claimed if it still stands
 
@@ -59,6 +64,7 @@ class Optimizer:
         storage: str | None = None,
         name: str | None = None,
         allow_change: bool = False,
+        stop_runs: HasKeepGoing | None = None,
     ) -> None:
         """Begin a study, or resume the one of this name if the storage has it.
 
@@ -72,6 +78,8 @@ class Optimizer:
             storage: None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.
             name: the study in the storage; "study" if none is given.
             allow_change: permit a larger budget, or the strategy fields of a newer boca.
+            stop_runs: the rule that says whether an evaluation that reports its steps goes on, if the strategy has none
+                of its own; None lets every one go on.
         """
         if not isinstance(problem, Problem):
             raise InvalidInput(f"problem is {problem!r}, and must be a boca.Problem.")
@@ -81,8 +89,11 @@ class Optimizer:
         check_settings(strategy, problem)  # before anything is paid for
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise InvalidInput(f"seed is {seed!r}, and must be a non-negative integer or None.")
+        if stop_runs is not None and not isinstance(stop_runs, HasKeepGoing):
+            raise InvalidInput(f"stop_runs is {stop_runs!r}, and must have a method keep_going, or be None.")
         self.problem = problem
         self.strategy = strategy
+        self.stop_runs = stop_runs
         self.seed = int.from_bytes(os.urandom(8)) >> 1 if seed is None else int(seed)  # 63 bits
         self.name = DEFAULT_NAME if name is None else name
         self.limit = limit_of(budget, problem.target_cost if problem.has_declared_cost else None)
@@ -218,7 +229,7 @@ class Optimizer:
     def tell(
         self,
         trial: Trial | int,
-        value: Told,
+        value: Told | None,
         *,
         cost: float | None = None,
         noise: Noise | None = None,
@@ -230,7 +241,8 @@ class Optimizer:
 
         Args:
             trial: the trial, or its number.
-            value: what the objective returned: a number, or numbers by name if outcomes have limits.
+            value: what the objective returned: a number, or numbers by name if outcomes have limits.  After reports,
+                None ends the trial at the last one, which is its value.
             cost: what it cost, in place of what was expected; in seconds if no cost is declared.
             noise: the variance of this value, if it is known; or variances by name.
             seconds: how long the evaluation took; by default the time since the trial was handed out.  Give it if more
@@ -239,16 +251,67 @@ class Optimizer:
             notes: further values by name, which are stored and shown, and not optimized.
         """
         running = self._running(trial)
+        ended = runs.ended(self.problem, running)
+        if value is None and ended is not None:
+            return self._finish(
+                replace(self._finished(ended, cost, seconds), output=output, notes=checked_notes(notes))
+            )
+        z = running.planned if ended is None or not runs.is_over(self.problem, running) else ended.z
         try:
-            result = self.problem.returned(value, running.planned)
+            result = self.problem.returned(value, z)
         except InvalidInput as error:
             raise InvalidInput(
                 f"{error} Nothing was changed. If there is no value, type opt.fail(trial, reason)."
             ) from None
-        finished = self._finished(running, cost, seconds)
-        complete = finished.observed(result.values, noise=self.problem.variances(noise))
-        kept = {**result.notes, **checked_notes(notes)}
+        variances, kept = self.problem.variances(noise), {**result.notes, **checked_notes(notes)}
+        if ended is not None and z is ended.z:
+            complete = self._finished(
+                runs.joined(self.problem, running, ended, result.values, variances), cost, seconds
+            )
+        else:
+            complete = self._finished(running, cost, seconds).observed(result.values, noise=variances)
         return self._finish(replace(complete, output=output, notes=kept))
+
+    def report(self, trial: Trial | int, step: int, value: Told, *, noise: Noise | None = None) -> bool:
+        """Store what a running evaluation has reached at a step, and return whether it should go on.
+
+        The report is a result at the trial's z with its `Steps` at this step.  If it should not go on, end the
+        evaluation and type opt.tell(trial, None): the last report is then its value, and it is charged for that step.
+
+        Args:
+            trial: the trial, or its number.
+            step: beyond the last one that was reported, and not beyond the one that was handed out.
+            value: what the evaluation is worth at this step: a number, or numbers by name if outcomes have limits.
+            noise: the variance of this value, if it is known; or variances by name.
+        """
+        running = self._running(trial)
+        number = runs.checked_step(self.problem, running, step)
+        told = runs.told_at(self.problem, running, number, value, noise, self._seconds_so_far(running))
+        report, differs = runs.unless_known(self.problem, self._history, running, Report(number, told))
+        stored = self.storage.report(running, [report])
+        if differs is not None:
+            log.warning("%s", runs.difference_in_words(running, differs))
+            stored = self.storage.record(stored, differs)
+        if not report.told:
+            return stored.stop is None  # what was known before was decided before
+        return self._goes_on(stored)
+
+    def saved(self, trial: Trial | int, step: int, checkpoint: str | os.PathLike[str]) -> Trial:
+        """Note that a running evaluation has left a checkpoint of a step: from there it can go on, or be continued.
+
+        Args:
+            trial: the trial, or its number.
+            step: the step that the checkpoint is of.
+            checkpoint: where it is.
+        """
+        running = self._running(trial)
+        event = runs.checkpoint(self.problem, running, step, os.fspath(checkpoint), self._seconds_so_far(running))
+        return self.storage.record(running, event).copied()
+
+    def drop(self, trial: Trial | int) -> Trial:
+        """Note that the checkpoint of a trial is deleted: nothing continues it any more."""
+        stored = self._stored(trial)
+        return self.storage.record(stored, RunEvent("dropped", stored.saved)).copied()
 
     def fail(
         self,
@@ -268,8 +331,8 @@ class Optimizer:
             seconds: how long the evaluation took; by default the time since the trial was handed out.
             output: what the evaluation printed, to be kept with the trial.
         """
-        finished = self._finished(self._running(trial), cost, seconds)
-        return self._finish(replace(finished, state="failed", reason=str(reason), output=output))
+        failed = replace(self._running(trial), state="failed", reason=str(reason), output=output)
+        return self._finish(self._finished(failed, cost, seconds))
 
     def add(
         self,
@@ -363,24 +426,25 @@ class Optimizer:
                     continue
                 self._refused = (now.event, now.queue)
                 return None
-            x, z, why, queued = chosen
+            x, z, why, queued, before = chosen
             draft = Trial(
                 number=len(read.history),
                 x=x,
                 planned=z,
-                cost=ledger.costs.of(z),
+                cost=ledger.costs.going_on(z, 0 if before is None else before.saved),
                 reasons=Reasons.of(why),
                 overhead=time.perf_counter() - began,
                 seen=read.event,
                 pending=tuple(t.number for t in read.history.running),
             )
+            draft = runs.from_checkpoint(draft, before)
             if check is not None:
                 check(draft)
             affords = None
             if batch is not None and read.event != now.event:  # its earlier trials are events too
-                affords = batch.unless_joined(self._stands(x, z, draft.number))
+                affords = batch.unless_joined(self._stands(draft))
             elif tries >= _TRIES_BEFORE_A_LATE_CLAIM:
-                affords = self._stands(x, z, draft.number)
+                affords = self._stands(draft)
             trial = self.storage.claim(draft, affords=affords, queued=queued, lease=lease)
             if trial is not None:
                 if batch is not None:
@@ -393,13 +457,16 @@ class Optimizer:
 
     def _choose(
         self, now: Snapshot, ledger: Ledger, batch: Batch | None
-    ) -> tuple[Point, Point, dict[str, Any], Queued | None] | None:
-        """Return the next point with its fidelity and its reasons; None if it is not affordable, or nothing is new."""
-        running = occupied(now.history)
+    ) -> tuple[Point, Point, dict[str, Any], Queued | None, Trial | None] | None:
+        """Return the next point with its fidelity and its reasons; None if it is not affordable, or nothing is new.
+
+        With them comes the queued point that it is, and the trial that it continues.
+        """
+        running = occupied(self.problem, now.history)
         for queued in now.queue:
             x, z = dict(queued.x), dict(queued.z)
             if ledger.affords(z) and (point_key(x), point_key(z)) not in running:
-                return x, z, {"reason": "Queued by the user.", "phase": "queued"}, queued
+                return x, z, {"reason": "Queued by the user.", "phase": "queued"}, queued, None
         if is_exhausted(self.problem, now.history):
             return None
         rng = np.random.default_rng([self.seed, len(now.history)])
@@ -410,11 +477,12 @@ class Optimizer:
         x = self.problem.space.validate(suggestion.x, "the strategy's x")
         z = self.problem.fidelity.validate(suggestion.z, "the strategy's z")
         self._refuse_infeasible(x, "the strategy's x")
-        if not ledger.affords(z):
+        before = runs.continued(self.problem, now.history, replace(suggestion, x=x, z=z))
+        if not ledger.affords(z, 0 if before is None else before.saved):
             return None
         if self.problem.deterministic and (point_key(x), point_key(z)) in unavailable(self.problem, now.history):
             return None  # every point that could be run has been
-        return x, z, dict(suggestion.why), None
+        return x, z, dict(suggestion.why), None, before
 
     def _refuse_infeasible(self, x: Point, what: str) -> None:
         """Refuse a point at which a known constraint does not hold; results from such points are data all the same."""
@@ -425,19 +493,40 @@ class Optimizer:
                 "every constraint are run. Give such a point, or import a result that you have with opt.add."
             )
 
-    def _stands(self, x: Point, z: Point, number: int) -> Callable[[History], bool]:
-        """Return whether a choice made for trial `number` still stands after others have claimed.
+    def _stands(self, draft: Trial) -> Callable[[History], bool]:
+        """Return whether a choice still stands after others have claimed.
 
         It must be affordable, and none of them may have the same point: drivers that choose at the same moment agree.
+        What it continues must still have its checkpoint.
         """
-        here = (point_key(x), point_key(z))
+        here = (point_key(draft.x), point_key(draft.planned))
 
         def stands(history: History) -> bool:
-            others = {(point_key(t.x), point_key(t.planned)) for t in history[number:]}
-            others |= unavailable(self.problem, history)
-            return here not in others and self._ledger(history).affords(z)
+            others = {(point_key(t.x), point_key(t.planned)) for t in history[draft.number :]}
+            if here in others or here in unavailable(self.problem, history):
+                return False
+            if draft.continues is not None and history[draft.continues].checkpoint != draft.checkpoint:
+                return False
+            return self._ledger(history).affords(draft.planned, draft.start)
 
         return stands
+
+    def _goes_on(self, trial: Trial) -> bool:
+        """Return whether a run goes on after its last report; a stop is stored when it is decided."""
+        if trial.stop is not None or trial.reached >= self.problem.step(trial.planned):
+            return False
+        rules = (self.strategy, self.stop_runs)
+        z = self.problem.at_step(trial.planned, trial.reached)
+        if not runs.has_rule(rules) or not self.problem.is_modelled(z):
+            return True
+        now = self.storage.read()
+        running = now.history[trial.number]
+        found = runs.verdict(rules, self.problem, now.history, running, runs.decision_rng(self.seed, running))
+        if found.go_on:
+            return True
+        stop = RunEvent("stopped", trial.reached, why=dict(found.why), seen=now.event)
+        self.storage.record(running, stop)
+        return False
 
     def _note_time(self, trials: Sequence[Trial]) -> None:
         now = time.perf_counter()
@@ -448,13 +537,18 @@ class Optimizer:
         self._handed_out.pop(trial.number, None)
         return done.copied()
 
-    def _running(self, trial: Trial | int) -> Trial:
-        """Return the trial as it is stored, or say why it cannot take a result."""
+    def _stored(self, trial: Trial | int) -> Trial:
+        """Return the trial as it is stored."""
         number = trial.number if isinstance(trial, Trial) else trial
         history = self._history
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(history):
             raise InvalidTrial(f"There is no trial {number!r}: this study has {len(history)}. Nothing was changed.")
-        stored = history[int(number)]
+        return history[int(number)]
+
+    def _running(self, trial: Trial | int) -> Trial:
+        """Return the trial as it is stored, or say why it cannot take a result."""
+        stored = self._stored(trial)
+        number = stored.number
         attempt, _ = self._handed_out.get(stored.number, (stored.attempt, 0.0))
         refuse_result(stored, replace(stored, attempt=trial.attempt if isinstance(trial, Trial) else attempt))
         if isinstance(trial, Trial) and (trial.x != stored.x or trial.planned != stored.planned):
@@ -471,14 +565,19 @@ class Optimizer:
         took = None if seconds is None else non_negative_number(seconds, "seconds")
         if took is None and paid is not None and not self.problem.has_declared_cost:
             took = paid  # without a declared cost, cost is seconds
-        if took is None and trial.number in self._handed_out:
-            took = time.perf_counter() - self._handed_out[trial.number][1]
-        elif took is None:  # another process asked: the storage may know when
-            took = self.storage.seconds_out(trial.number)
+        if took is None:
+            took = self._seconds_so_far(trial)
+        if paid is None and not self.problem.has_declared_cost and took is not None:
+            paid = max(took, cost_models.CLOCK_RESOLUTION)
         if paid is None:
-            measured = not self.problem.has_declared_cost and took is not None
-            paid = max(took or 0.0, cost_models.CLOCK_RESOLUTION) if measured else trial.cost
+            paid = self.problem.cost_from(trial.z, trial.origin) if trial.z != trial.planned else trial.cost
         return replace(trial, cost=paid, seconds=took)
+
+    def _seconds_so_far(self, trial: Trial) -> float | None:
+        """Return how long the evaluation of a running trial has taken."""
+        if trial.number in self._handed_out:
+            return time.perf_counter() - self._handed_out[trial.number][1]
+        return self.storage.seconds_out(trial.number)  # another process asked: the storage may know when
 
 
 def _load_what_choosing_needs() -> None:

@@ -1,7 +1,8 @@
 """What every storage does, in the words of the optimizer.
 
 A storage keeps one study: its trials, the queue of points that the user asked for, and a number for every event.
-`claim` and `add` make a trial, `take_over` and `retry` hand one out once more, and `finish` ends it: each is an event.
+`claim` and `add` make a trial, `take_over` and `retry` hand one out once more, `report` and `record` say what a run
+that passes through steps has done, and `finish` ends it: each is an event.
 `renew`, `release` and `hand_back` change who holds a trial and are no events.  All of it is durable when the call
 returns.
 """
@@ -13,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from boca.domain.observation import Observation
+from boca.domain.runs import RunEvent
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
 from boca.study.storage.owner import Owner
@@ -29,11 +32,19 @@ class Queued:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A study at one moment: `event` is the number of the last change to one of its trials."""
+    """A study at one moment: `event` is the number of the last change to one of its trials, reports included."""
 
     history: History
     event: int
     queue: tuple[Queued, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run reported at a step: nothing, if it had reported that step before it was handed out again."""
+
+    step: int
+    told: tuple[Observation, ...]
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,21 @@ class Storage(Protocol):
             affords: if it is given, changes since then do not matter if it accepts the history of the moment.
             queued: the queued point that this trial takes from the queue.
             lease: the terms on which the driver holds the trial; None holds it until it is told.
+        """
+        ...
+
+    def report(self, trial: Trial, reports: Sequence[Report]) -> Trial:
+        """Store what a running trial reported, one event for each report, and return the trial as it is then.
+
+        A report does not invalidate what is being chosen.  Raise InvalidTrial if the trial no longer runs, or is
+        running in another attempt, and InvalidInput if a step is not beyond the last one of this attempt.
+        """
+        ...
+
+    def record(self, trial: Trial, event: RunEvent) -> Trial:
+        """Store something that happened to a run beside its reports, and return the trial as it is then.
+
+        A checkpoint and a stop are of a running trial, in this attempt; a checkpoint may be dropped at any time.
         """
         ...
 

@@ -7,15 +7,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from boca.domain.runs import RunEvent
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
-from boca.study.storage.base import Lease, Queued, Snapshot
+from boca.study.storage.base import Lease, Queued, Report, Snapshot
 from boca.study.storage.transitions import (
     LET_GO,
     as_json,
     end_of,
     has_ended,
     imported_before,
+    refuse_record,
+    refuse_report,
     refuse_result,
     refuse_unstorable,
     taken_over,
@@ -32,6 +35,7 @@ class Memory:
         self._queue: list[Queued] = []
         self._queued = 0
         self._event = 0
+        self._last_choice = 0  # the last event that invalidates a choice: any but a report
         self._leases: dict[int, tuple[Lease, float]] = {}
 
     def read(self) -> Snapshot:
@@ -49,17 +53,37 @@ class Memory:
         refuse_unstorable(draft)
         as_json(draft.why, "why")
         with self._lock:
-            changed = self._event != draft.seen
+            changed = self._last_choice > draft.seen
             if changed and (affords is None or not affords(self.read().history)):
                 return None
             if queued is not None:
                 if queued not in self._queue:
                     return None
                 self._queue.remove(queued)
-            trial = self._append(replace(draft, asked=self._event + 1))
+            trial = self._append(replace(draft.dated(self._event + 1), asked=self._event + 1))
             if lease is not None:
                 self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
             return trial
+
+    def report(self, trial: Trial, reports: Sequence[Report]) -> Trial:
+        with self._lock:
+            stored = self._trials[trial.number]
+            refuse_report(stored, trial, reports)
+            for report in reports:
+                stored = stored.reported(report.step, report.told).dated(self._event + 1)
+                refuse_unstorable(stored)
+                self._event += 1
+            self._trials[trial.number] = stored
+            self._history = History(self._trials)
+            return stored
+
+    def record(self, trial: Trial, event: RunEvent) -> Trial:
+        with self._lock:
+            stored = self._trials[trial.number]
+            refuse_record(stored, trial, event)
+            happened = stored.happened(event).dated(self._event + 1)
+            self._change(happened)
+            return happened
 
     def finish(self, trial: Trial) -> Trial:
         refuse_unstorable(trial)
@@ -84,7 +108,7 @@ class Memory:
             stored = []
             for draft, known in zip(drafts, imported_before(self._history, drafts), strict=True):
                 if known is None:
-                    self._event += 1
+                    self._event = self._last_choice = self._event + 1
                     known = replace(draft.stored_at(self._event), number=len(self._trials), asked=self._event)
                     self._trials.append(known)
                 stored.append(known)
@@ -162,20 +186,21 @@ class Memory:
         pass
 
     def _handed_out(self, trial: Trial, lease: Lease) -> Trial:
-        self._change(trial)
+        again = trial.handed_out_again().dated(self._event + 1)
+        self._change(again)
         self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
-        return trial
+        return again
 
     def _append(self, draft: Trial) -> Trial:
         trial = replace(draft, number=len(self._trials))
         self._trials.append(trial)
-        self._event += 1
+        self._event = self._last_choice = self._event + 1
         self._history = History(self._trials)
         return trial
 
     def _change(self, trial: Trial) -> None:
         self._trials[trial.number] = trial
-        self._event += 1
+        self._event = self._last_choice = self._event + 1
         self._history = History(self._trials)
 
 

@@ -15,9 +15,10 @@ import sqlalchemy as sa
 
 from boca.domain.errors import BocaError, InvalidTrial, StorageFailed
 from boca.domain.reasons import Reasons
+from boca.domain.runs import RunEvent
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
-from boca.study.storage.base import Lease, Queued, Snapshot
+from boca.study.storage.base import Lease, Queued, Report, Snapshot
 from boca.study.storage.file_guard import FileChanged
 from boca.study.storage.owner import Owner
 from boca.study.storage.reader import understood
@@ -179,6 +180,12 @@ class SqlStudy:
             return stored
 
         return self._write(work, is_result=True)
+
+    def report(self, trial: Trial, reports: Sequence[Report]) -> Trial:
+        raise StorageFailed("Reports are kept in memory only, so far. Leave storage out.")
+
+    def record(self, trial: Trial, event: RunEvent) -> Trial:
+        raise StorageFailed("What happens to a run is kept in memory only, so far. Leave storage out.")
 
     def finish(self, trial: Trial) -> Trial:
         refuse_unstorable(trial)

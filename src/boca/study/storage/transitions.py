@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from boca.domain.errors import InvalidInput, InvalidTrial
+from boca.domain.runs import RunEvent
 from boca.domain.trial import History, Trial, point_key
-from boca.study.storage.base import Lease
+from boca.study.storage.base import Lease, Report
 from boca.study.storage.owner import Owner
 
 
@@ -58,6 +59,31 @@ def refuse_result(stored: Trial, result: Trial) -> None:
             f"after its process seemed to have died; only attempt {stored.attempt + 1} can be told. "
             "To store the result as another observation, use opt.add."
         )
+
+
+def refuse_report(stored: Trial, trial: Trial, reports: Sequence[Report]) -> None:
+    """Raise unless a stored trial can take these reports: within one attempt, steps rise."""
+    refuse_result(stored, trial)
+    reached = max(stored.reached, stored.start)
+    for report in reports:
+        if report.step <= reached:
+            raise InvalidInput(backward(stored, report.step, reached))
+        reached = report.step
+
+
+def backward(stored: Trial, step: int, reached: int) -> str:
+    """Return what is wrong with a step that does not follow on the one before it."""
+    before = f"reported step {reached} before" if reached > stored.start else f"goes on from step {reached}"
+    return (
+        f"Trial {stored.number} reported step {step}, and {before}; the steps of an evaluation must rise. Nothing was "
+        f"changed, and the trial still runs. Report a step beyond {reached}."
+    )
+
+
+def refuse_record(stored: Trial, trial: Trial, event: RunEvent) -> None:
+    """Raise unless this can happen to a stored trial."""
+    if event.kind != "dropped":
+        refuse_result(stored, trial)
 
 
 def imported_before(history: History, drafts: Sequence[Trial]) -> list[Trial | None]:
