@@ -4,6 +4,7 @@ Every function takes an `Optimizer`, a `Result` or what `load(url, name)` return
 and returns the Axes.  Plotting a study never changes what it suggests.
 """
 
+from boca.plots.draw_feasible import feasibility
 from boca.plots.draw_good_set import good_set
 from boca.plots.draw_importance import importance
 from boca.plots.draw_model import hyperparameters, information_gap, map2d, slices
@@ -12,6 +13,7 @@ from boca.plots.study import StudyView, load
 
 __all__ = [
     "StudyView",
+    "feasibility",
     "fidelities",
     "good_set",
     "hyperparameters",

@@ -47,6 +47,7 @@ from boca.strategies import Strategy
 from boca.strategies.base import check
 from boca.strategies.registry import STRATEGIES
 from boca.studyfile import hints
+from boca.studyfile.candidates import is_listed, listed
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
 from boca.studyfile.settings import Table, configured, only
@@ -151,7 +152,10 @@ def _study(document: Table, file: Path) -> StudyFile:
     only(document, _KEYS, "A study")
     folder = str(file.parent)
     name = _string(document.get("name", file.stem), "name")
-    space, _ = _space(document, "space")
+    if is_listed(document.get("space")):
+        space: Space = listed(document["space"], folder, _feature)
+    else:
+        space, _ = _space(document, "space")
     space = _constrained(space, document.get("where", []))
     fidelity, target = _space(document, "fidelity")
     direction = shorthand.direction(document.get("direction", "maximize"))
@@ -232,6 +236,14 @@ def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, 
         return Space(parameters), target
     except InvalidInput as error:
         raise InvalidInput(f"{part}: {error}") from error
+
+
+def _feature(name: str, value: object) -> Parameter:
+    """Return what a column of a list of candidates is."""
+    what = f"space.{name}"
+    return _parameter(
+        _table(value, what, '{ type = "float", low = 0.1, high = 10, log = true }'), what, is_fidelity=False
+    )
 
 
 def _constrained(space: Space, given: object) -> Space:
@@ -352,7 +364,7 @@ def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., 
     path = _string(document[given[0]], given[0])
     if given == ["command"]:
         returns_outcomes = bool(problem.subject_to) or problem.objective is not None
-        return Command(path, folder, (*problem.space, *problem.fidelity), returns_outcomes)
+        return Command(path, folder, (*problem.space.names, *problem.fidelity), returns_outcomes)
     objective = imported(path, "objective", folder)
     if not callable(objective):
         raise InvalidInput(f"objective = {path!r} must be a function; got {objective!r}.")
