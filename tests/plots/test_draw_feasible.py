@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.plots.failing import SPACE, failing
 
 import boca
 from boca import plots
+from plots.failing import SPACE, failing
 
 
 def test_every_kind_of_trial_has_its_mark():

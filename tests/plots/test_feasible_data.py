@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.plots.failing import SPACE, failing
 
 import boca
 from boca.domain.errors import InvalidInput
 from boca.plots.axis import Note
 from boca.plots.feasible_data import FeasibleMap, feasible_map
 from boca.plots.study import study
+from plots.failing import SPACE, failing
 
 
 @pytest.fixture(scope="module")

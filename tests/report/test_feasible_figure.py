@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tests.plots.failing import SPACE, failing
-
 import boca
 from boca.plots.study import study
 from boca.report import page
 from boca.report.feasible_figure import causes, feasible_map
+from plots.failing import SPACE, failing
 
 
 def test_the_report_has_the_map_and_the_causes():
