@@ -211,6 +211,12 @@ def test_the_metric_is_no_limited_outcome() -> None:
         search_of(limited(), metric="latency")
 
 
+def test_several_objectives_are_refused() -> None:
+    several = boca.Problem(boca.Space(a=boca.Float(0, 1)), outcomes={"loss": "minimize", "size": "minimize"})
+    with pytest.raises(InvalidInput, match=r"reports one metric. Use boca.optimize with executor=ray"):
+        search_of(several)
+
+
 def limited() -> boca.Problem:
     limits = {"latency": boca.AtMost(12.0)}
     return boca.Problem(boca.Space(a=boca.Float(0, 1)), direction="minimize", subject_to=limits)

@@ -57,6 +57,11 @@ class BocaSearch(Searcher):
     ) -> None:
         if not isinstance(metric, str) or not metric:
             raise InvalidInput(f"metric is {metric!r}, and must be the name of a reported value, such as 'loss'.")
+        if isinstance(problem, Problem) and problem.objectives:
+            raise InvalidInput(
+                f"outcomes has the objectives {list(problem.objectives)}, and Ray Tune's search reports one metric. "
+                "Use boca.optimize with executor=ray, or keep one objective."
+            )
         if isinstance(problem, Problem) and metric in problem.subject_to:
             raise InvalidInput(
                 f"metric is {metric!r}, which subject_to limits; one value is optimized or limited, not both. "
