@@ -50,10 +50,10 @@ from boca.strategies import Strategy
 from boca.strategies.base import check
 from boca.strategies.registry import STRATEGIES
 from boca.studyfile import hints
-from boca.studyfile.candidates import is_listed, listed
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
 from boca.studyfile.keys import KEYS, KINDS
+from boca.studyfile.listed import candidates
 from boca.studyfile.place import Place, placed
 from boca.studyfile.settings import Table, configured, only
 
@@ -140,10 +140,9 @@ def _study(document: Table, file: Path) -> StudyFile:
     only(document, _KEYS, "A study")
     folder = str(file.parent)
     name = _string(document.get("name", file.stem), "name")
-    if is_listed(document.get("space")):
-        space: Space = listed(document["space"], folder, _feature)
-    else:
-        space, _ = _space(document, "space")
+    space, _ = _space(document, "space")
+    if "candidates" in document:
+        space = candidates(document["candidates"], dict(space), folder)
     space = _constrained(space, document.get("where", []))
     fidelity, target = _space(document, "fidelity")
     aims = _aims(document)
@@ -224,7 +223,7 @@ def _workers(document: Table, place: Place) -> int | None:
 def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, Point]:
     """Return a space, and the targets of its parameters, which only fidelities have."""
     table = _table(document.get(part, {}), part, '{ C = { type = "float", low = 0.1, high = 10 } }')
-    if part == "space" and not table:
+    if part == "space" and not table and "candidates" not in document:
         raise InvalidInput("A study must have a table [space] with at least one parameter; got none.")
     parameters, target = {}, {}
     for name, value in table.items():
@@ -244,14 +243,6 @@ def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, 
         return Space(parameters), target
     except InvalidInput as error:
         raise InvalidInput(f"{part}: {error}") from error
-
-
-def _feature(name: str, value: object) -> Parameter:
-    """Return what a column of a list of candidates is."""
-    what = f"space.{name}"
-    return _parameter(
-        _table(value, what, '{ type = "float", low = 0.1, high = 10, log = true }'), what, is_fidelity=False
-    )
 
 
 def _constrained(space: Space, given: object) -> Space:
@@ -391,7 +382,7 @@ def _objective(document: Table, problem: Problem, folder: str, place: Place) -> 
         )
     path = _string(document[given[0]], given[0])
     if given == ["command"]:
-        returns_outcomes = bool(problem.subject_to) or problem.objective is not None
+        returns_outcomes = bool(problem.outcomes) or problem.objective is not None
         kept = document.get("trial_folders")
         runs = None if kept is None else os.path.join(folder, _string(kept, "trial_folders"))
         names = (*problem.space.names, *problem.fidelity)
