@@ -100,7 +100,7 @@ def _untried(now: Snapshot, chosen: Sequence[Trial]) -> list[Trial]:
 def delete(
     url: Url,
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask.")] = False,
 ) -> None:
     """Delete a study with all its trials."""
     with closing(Reader(url)) as reader:
