@@ -30,10 +30,13 @@ def read(url: str, name: str) -> StoredStudy:
 
 
 def best(url: Url, name: Name, as_json: Json = False) -> None:
-    """Print the best trial at the target; exit with status 1 if there is none yet."""
+    """Print the best trial at the target, or all of the front; exit with status 1 if there is none yet."""
     study = read(url, name)
     with understood(name):
         view = stored(name, study.spec, study.history)
+    if study.problem.objectives and view.front:
+        _print_front(view.front, as_json)
+        return
     found = view.best
     if found is None:
         if as_json:
@@ -52,6 +55,15 @@ def best(url: Url, name: Name, as_json: Json = False) -> None:
         outcomes = f"; {point(found.outcomes)}" if found.outcomes else ""
         believed = "" if view.believed is None else f"; the model expects {expected(*view.believed)} there"
         print(f"{found.value!r} at {point(found.x)} (trial {found.number}){outcomes}{believed}")
+
+
+def _print_front(front: list[Trial], as_json: bool) -> None:
+    """Print one line per trial of a front, or all of them as a JSON array."""
+    if as_json:
+        print(json.dumps([everything(trial) for trial in front], ensure_ascii=False))
+        return
+    for trial in front:
+        print(f"{point(trial.outcomes)} at {point(trial.x)} (trial {trial.number})")
 
 
 def export(

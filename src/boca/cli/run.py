@@ -75,7 +75,7 @@ def run(
         raise typer.Exit(status)
     if result.interrupted:
         raise typer.Exit(130)
-    if result.x is None:
+    if not result.front:
         raise typer.Exit(1)
 
 
@@ -91,6 +91,20 @@ def _shown(*, quiet: bool, as_json: bool) -> Callback | None:
 def _result(
     study: StudyFile, workers: int | None, storage: str | None, show: Callback | None, *, allow_change: bool
 ) -> Result:
+    count = workers or study.workers
+    with study.place.opened(count) as executor:
+        return _driven(study, executor, count, storage, show, allow_change=allow_change)
+
+
+def _driven(
+    study: StudyFile,
+    executor: object,
+    workers: int | None,
+    storage: str | None,
+    show: Callback | None,
+    *,
+    allow_change: bool,
+) -> Result:
     return execution.drive(
         study.objective,
         study.problem,
@@ -103,7 +117,9 @@ def _result(
             allow_change=allow_change,
         ),
         RunOptions(
-            executor=workers or study.workers,
+            executor=executor,
+            workers=workers,
+            on_error=study.on_error,
             timeout=study.timeout,
             max_retries=study.max_retries,
             grace=study.grace,
@@ -139,15 +155,23 @@ def _as_json(result: Result) -> dict[str, Any]:
 def _print_result(result: Result) -> None:
     for warning in result.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    if result.x is None:
+    if result.x is None and result.front:
+        print(f"{len(result.front)} trials on the front:")
+        for trial in result.front:
+            print(f"  {point(trial.outcomes)} at {point(trial.x)} (trial {trial.number})")
+    elif result.x is None:
         words = "Nothing was completed at the target."
         if result.study is not None and result.study.problem.subject_to:
             words = f"There is no best: {nothing_best(result.study.problem, result.history)}."
         print(words)
     else:
         print(f"best at the target: {result.value:.6g} at {point(result.x)}")
-    if result.recommendation is not None:
-        advised = result.recommendation
+    advised = result.recommendation
+    if isinstance(advised, list):
+        unverified = [one for one in advised if not one.verified]
+        for one in unverified:
+            print(f"recommended, not run at the target: {point(one.x)}: {one.words}")
+    elif advised is not None:
         print(f"recommended: {point(advised.x)}: {advised.words}")
     count = len(result.history)
     print(f"{count} trial{'' if count == 1 else 's'}, spent {_spent(result)}")

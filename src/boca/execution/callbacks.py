@@ -59,7 +59,9 @@ def state_of(optimizer: Optimizer) -> tuple[float, str]:
     history = optimizer.storage.read().history
     budget, best = optimizer.budget, history.best(optimizer.problem)
     share = budget.spent / budget.total if math.isfinite(budget.total) else 0.0
-    if best is not None:
+    if front := history.front(optimizer.problem) if optimizer.problem.objectives else []:
+        found = f"{len(front)} on the front"
+    elif best is not None:
         found = f"best {best.value:.6g} (trial {best.number})"
     else:
         has_limits = bool(optimizer.problem.subject_to)

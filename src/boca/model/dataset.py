@@ -138,7 +138,7 @@ class Dataset:
 
     @classmethod
     def of_outcome(cls, problem: Problem, history: History, name: str) -> Dataset:
-        """Return the results of an outcome that has a limit, as a problem of its own."""
+        """Return the results of a limited outcome, or of one of several objectives, as a problem of its own."""
         part, better = problem.outcomes[name], sign(problem.outcomes[name].direction)
         told = [(t, o) for t in history.finished for o in t.observations if o.outcome == name]
         has_noise = any(o.noise is not None for _, o in told)
@@ -152,7 +152,7 @@ class Dataset:
             len(history.chosen),
             np.zeros(len(told), dtype=bool),
             outcome=name,
-            bound=better * problem.subject_to[name].bound,
+            bound=better * problem.subject_to[name].bound if name in problem.subject_to else None,
         )
 
     @classmethod

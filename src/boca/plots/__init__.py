@@ -5,6 +5,7 @@ and returns the Axes.  Plotting a study never changes what it suggests.
 """
 
 from boca.plots.draw_decision import decision
+from boca.plots.draw_front import front, hypervolume
 from boca.plots.draw_good_set import good_set
 from boca.plots.draw_importance import importance
 from boca.plots.draw_model import hyperparameters, information_gap, map2d, slices
@@ -16,8 +17,10 @@ __all__ = [
     "StudyView",
     "decision",
     "fidelities",
+    "front",
     "good_set",
     "hyperparameters",
+    "hypervolume",
     "importance",
     "information_gap",
     "load",

@@ -137,6 +137,8 @@ def _subtitle(study: StudyView) -> str:
         n = sum(t.state == state for t in study.history)
         counts += [f"{n} {state}"] if n else []
     aim = "maximized" if study.problem.direction == "maximize" else "minimized"
+    if study.problem.objectives:
+        aim = text(study.problem.aims)
     return f"{aim}, {', '.join(counts)}"
 
 
@@ -193,7 +195,7 @@ def _trials(study: StudyView) -> str:
     if not trials:
         return "<p>There are no trials yet.</p>"
     names = [*study.problem.space.names, *study.problem.fidelity]
-    outcomes = list(study.problem.subject_to)
+    outcomes = list(study.problem.outcomes)
     heads = ["trial", "state", "value", "cost", *(text(name, _MAX_HEAD) for name in [*outcomes, *names]), "why"]
     rows = [_trial(study, trial) for trial in ends(trials, MAX_ROWS)]
     if len(trials) > MAX_ROWS:
@@ -206,7 +208,7 @@ def _trial(study: StudyView, trial: Trial) -> str:
     at_target = study.problem.is_target(trial.z)
     kind = " ".join([trial.state, *(["target"] if at_target else [])])
     cells = [str(trial.number), trial.state, text(trial.value), readable(trial.cost)]
-    cells += [text(trial.outcomes.get(name)) for name in study.problem.subject_to]
+    cells += [text(trial.outcomes.get(name)) for name in study.problem.outcomes]
     queried = trial.x | trial.z
     names = (*study.problem.space.names, *study.problem.fidelity)
     cells += [option(queried[name], _MAX_OPTION) if name in queried else "" for name in names]

@@ -32,6 +32,7 @@ from boca.domain.space import FloatArray, Point, finite_number, positive_number
 from boca.domain.trial import History, Suggestion, Trial, barred, best_of, point_key, sign
 from boca.model import curves
 from boca.model.feasibility import Feasibility
+from boca.model.objectives import Objectives
 from boca.model.posterior import Model, Posterior
 from boca.model.surrogate import Surrogate
 from boca.search import acquisition
@@ -42,6 +43,7 @@ from boca.search.maximizer import MAXIMIZERS, Maximizer, check_maximizer
 from boca.strategies import boca_curves
 from boca.strategies.base import beta
 from boca.strategies.boca_decision import Decision
+from boca.strategies.boca_front import BELOW_TARGET_AT_MOST, FrontRules, SharedFront, front_suggestion
 from boca.strategies.boca_information import (
     candidate_fidelities,
     fidelity_threshold,
@@ -211,6 +213,11 @@ class Boca:
         self.surrogate.check(problem, self.hyperparameters)
 
     @property
+    def takes_objectives(self) -> bool:
+        """Whether several objectives may be searched: the paper has one, and a known GP is of one."""
+        return self.takes_outcomes and self.hyperparameters is None
+
+    @property
     def takes_outcomes(self) -> bool:
         """Whether outcomes may have limits: the paper has none."""
         paper = Boca.paper(maximizer=self.maximizer, theorem=self.theorem, hyperparameters=self.hyperparameters)
@@ -219,6 +226,9 @@ class Boca:
     def posterior(self, problem: Problem, history: History) -> Posterior:
         return self._model(problem, history, np.random.default_rng(0))
 
+    def objectives(self, problem: Problem, history: History) -> Objectives:
+        return Objectives.after(problem, history, self.surrogate, np.random.default_rng(0))
+
     def feasibility(self, problem: Problem, history: History) -> Feasibility:
         return self._feasibility(problem, history, np.random.default_rng(0))
 
@@ -226,16 +236,26 @@ class Boca:
         return self._chosen(problem, history, budget, rng, None)[0]
 
     def suggest_member(
-        self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, shared: Shared | None
-    ) -> tuple[Suggestion, Shared | None]:
+        self,
+        problem: Problem,
+        history: History,
+        budget: Budget,
+        rng: np.random.Generator,
+        shared: Shared | SharedFront | None,
+    ) -> tuple[Suggestion, Shared | SharedFront | None]:
         suggestion, shared = self._chosen(problem, history, budget, rng, shared)
         if shared is not None and suggestion.why["phase"] == "model":
             suggestion.why["batch"] = shared.first
         return suggestion, shared
 
     def _chosen(
-        self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, shared: Shared | None
-    ) -> tuple[Suggestion, Shared | None]:
+        self,
+        problem: Problem,
+        history: History,
+        budget: Budget,
+        rng: np.random.Generator,
+        shared: Shared | SharedFront | None,
+    ) -> tuple[Suggestion, Shared | SharedFront | None]:
         """Return a suggestion, and what it shares with others of its batch; None in the start."""
         price = costs(problem, history)
         of_runs = boca_curves.applies(self, problem, history)
@@ -256,11 +276,13 @@ class Boca:
         if starting is not None:
             if not self._is_last(problem, history, budget, price, starting.z, reserve=price.target):
                 return starting, shared
-            if not history.valued:  # the budget allows one target query, and there are no results
+            if not history.told(problem):  # the budget allows one target query, and there are no results
                 first = start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
                 return first, shared
 
-        if shared is None:
+        if problem.objectives:
+            return self._of_front(problem, history, budget, price, rng, shared)
+        if not isinstance(shared, Shared):
             model = self._model(problem, history, rng)
             shrink = 1.0 if self.hyperparameters is not None else self.max_shrink ** float(rng.random())
             shared = Shared(len(history), model, model.shrunk(shrink))
@@ -269,6 +291,37 @@ class Boca:
             models = shared.models(history)
             return boca_curves.decide(runs, *models, lambda: self._model(problem, history, rng, refit=True)), shared
         return self._decision(problem, history, budget, price, rng, shared).suggestion(), shared
+
+    def _of_front(
+        self,
+        problem: Problem,
+        history: History,
+        budget: Budget,
+        price: Costs,
+        rng: np.random.Generator,
+        shared: Shared | SharedFront | None,
+    ) -> tuple[Suggestion, SharedFront]:
+        """Return a suggestion for several objectives, and what it shares with others of its batch."""
+        if not isinstance(shared, SharedFront):
+            model = Objectives.after(problem, history, self.surrogate, rng)
+            shared = SharedFront(len(history), model)
+        at_target = [problem.is_target(trial.z) for trial in history.chosen]
+        rules = FrontRules(
+            self.maximizer,
+            adapted_c(self.first_c, at_target) if self.adapt_c else self.first_c,
+            self.information_per_cost,
+            self.information_floor,
+            self.relative_deviation,
+            lambda z: self._is_last(problem, history, budget, price, z),
+            lambda z: self._is_overdue(problem, history, price, z, every=BELOW_TARGET_AT_MOST),
+        )
+
+        def refitted() -> tuple[Objectives, Feasibility]:
+            found = Objectives.after(problem, history, self.surrogate, rng, force_refit=True)
+            return found, self._feasibility(problem, history, rng, refit=True)
+
+        feasibility = self._feasibility(problem, history, rng)
+        return front_suggestion(rules, history, price, shared.models(history), feasibility, refitted, rng), shared
 
     def keep_going(self, problem: Problem, history: History, trial: Trial, rng: np.random.Generator) -> Verdict:
         """Return whether a run should go on: always where runs pause, else by `StopHopeless`."""
@@ -316,7 +369,8 @@ class Boca:
     def _feasibility(
         self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False
     ) -> Feasibility:
-        return Feasibility.after(problem, history, self.surrogate, rng, success=self.success, force_refit=refit)
+        success = self.success or bool(problem.objectives)  # a failure is not the worst of several objectives
+        return Feasibility.after(problem, history, self.surrogate, rng, success=success, force_refit=refit)
 
     def _is_last(
         self,
@@ -340,14 +394,16 @@ class Boca:
             return False  # the budget never allowed one, and cheaper queries still tell something about the target
         return budget.left - price.pessimistic(z) < least
 
-    def _is_overdue(self, problem: Problem, history: History, price: Costs, z: Point) -> bool:
-        """Whether a query at z would be too much without a result at the target."""
+    def _is_overdue(
+        self, problem: Problem, history: History, price: Costs, z: Point, *, every: float = math.inf
+    ) -> bool:
+        """Whether a query at z would be too much without a result at the target: above `target_every`, or `every`."""
         if self.target_every is None or problem.is_target(z):
             return False
         own = [trial for trial in history if not trial.added]
         last = max((k for k, trial in enumerate(own) if problem.is_target(trial.z)), default=-1)
         since = sum(amount(trial, problem, price) for trial in own[last + 1 :])
-        return since + price.of(z) > self.target_every * price.target * (1.0 + _ROUNDING)
+        return since + price.of(z) > min(self.target_every, every) * price.target * (1.0 + _ROUNDING)
 
     def _unverified(
         self, problem: Problem, history: History, budget: Budget, price: Costs, z: Point
@@ -540,7 +596,7 @@ class Iteration:
         """Return the cheapest fidelity that is still informative, about f or about an outcome whose limit is open."""
         return cheapest_informative(
             u,
-            self.model,
+            [self.model],
             self.feasibility,
             cost=self.price.grid,
             target_cost=self.price.target,

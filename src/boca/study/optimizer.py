@@ -31,8 +31,9 @@ from boca.strategies.base import check as check_settings
 from boca.study import runs
 from boca.study.ahead import Ahead, Choosing, Draft
 from boca.study.batch import Batch
+from boca.study.front import recommend_front
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
-from boca.study.recommendation import Recommendation, best, recommend
+from boca.study.recommendation import best, recommend
 from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Report, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
@@ -164,8 +165,21 @@ class Optimizer:
         ledger = self._ledger(now.history)
         return tuple(ledger.warnings(queued=sum(not ledger.affords(point.z) for point in now.queue)))
 
-    def recommend(self) -> Recommendation | None:
-        """Return the point to use at the target, with its uncertainty; None before the first result."""
+    @property
+    def front(self) -> list[Trial]:
+        """The complete trials at the target, within all limits, that none dominates; with one objective, the best."""
+        if not self.problem.objectives:
+            return [] if (found := self.best) is None else [found]
+        return [trial.copied() for trial in self._history.front(self.problem)]
+
+    def recommend(self) -> Any:
+        """Return the point to use at the target, with its uncertainty: a `Recommendation`.
+
+        None before the first result.  With several objectives it is a list of `FrontRecommendation`: the points that
+        are best according to the models, empty before the first result.
+        """
+        if self.problem.objectives:
+            return recommend_front(self.problem, self._history, self.strategy)
         return recommend(self.problem, self._history, self.strategy)
 
     def _repr_html_(self) -> str:
@@ -174,6 +188,8 @@ class Optimizer:
 
         history, best = self._history, self.best
         found = "no trial is complete at the target" if best is None else f"{text(best.value)} at {point(best.x)}"
+        if self.problem.objectives:
+            found = f"{len(self.front)} trials on the front"
         rows = [
             ("study", self.name),
             ("best at the target", found),

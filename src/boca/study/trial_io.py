@@ -47,6 +47,8 @@ class ImportedResult:
 
     def told(self, problem: Problem) -> float | Mapping[str, Any] | None:
         """Return what `Optimizer.add` takes."""
+        if problem.objectives and self.value is None:
+            return dict(self.outcomes)
         if not self.outcomes:
             return self.value
         return {problem.objective or OBJECTIVE: self.value, **self.outcomes}
@@ -124,15 +126,25 @@ def _without_clock(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _value_of(problem: Problem, record: Mapping[str, Any], where: str, *, may_be_missing: bool) -> float | None:
-    """Return the value of the objective, which may go by its name; None if only other outcomes were told."""
+    """Return the value of the objective, which may go by its name; None if only other outcomes were told.
+
+    Several objectives are outcomes, each by its name.
+    """
+    if problem.objectives and may_be_missing:
+        return None
+    if problem.objectives:
+        raise InvalidInput(
+            f"{where}: there is none of the outcomes {[*problem.outcomes]}. Name the columns outcome.NAME, such as "
+            f"{f'outcome.{next(iter(problem.objectives))}'!r}."
+        )
     name = "value" if "value" in record or problem.objective is None else problem.objective
     return None if may_be_missing and _is_empty(record.get(name)) else _number(record.get(name), name, where)
 
 
 def _outcomes(problem: Problem, record: Mapping[str, Any], where: str) -> dict[str, float]:
-    """Return what was told of the outcomes that have limits, from columns `outcome.NAME` or of their name alone."""
+    """Return what was told of outcomes with a name, from columns `outcome.NAME` or of their name alone."""
     found = {}
-    for name in problem.subject_to:
+    for name in problem.outcomes:
         is_taken = name in _COLUMNS or name in problem.space or name in problem.fidelity
         column = f"outcome.{name}" if f"outcome.{name}" in record or is_taken else name
         number = _optional(record.get(column), column, where)
@@ -142,7 +154,8 @@ def _outcomes(problem: Problem, record: Mapping[str, Any], where: str) -> dict[s
 
 
 def _noise(problem: Problem, record: Mapping[str, Any], where: str) -> dict[str, float] | None:
-    columns = {problem.objective or OBJECTIVE: "noise", **{name: f"noise.{name}" for name in problem.subject_to}}
+    columns = {} if problem.objectives else {problem.objective or OBJECTIVE: "noise"}
+    columns |= {name: f"noise.{name}" for name in problem.outcomes}
     told = {name: _not_negative(record.get(column), column, where) for name, column in columns.items()}
     return {name: number for name, number in told.items() if number is not None} or None
 
@@ -152,7 +165,7 @@ def _notes(problem: Problem, record: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for column, value in record.items():
         part, dot, name = str(column).partition(".")
-        is_note = part == "note" or (part == "outcome" and name not in problem.subject_to)
+        is_note = part == "note" or (part == "outcome" and name not in problem.outcomes)
         if dot and is_note and not _is_empty(value):
             found[name] = value
     return found
