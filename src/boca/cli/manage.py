@@ -27,7 +27,7 @@ def retry(
     url: Url,
     name: Name,
     numbers: Annotated[
-        list[int] | None, typer.Argument(metavar="[K]...", help="Trials; all failed trials without any.")
+        list[int] | None, typer.Argument(metavar="K", help="Trials; all failed trials without any.")
     ] = None,
 ) -> None:
     """Try failed trials again at the next run, as new trials, and running trials whose process is gone.

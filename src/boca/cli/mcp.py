@@ -10,7 +10,7 @@ import typer
 def mcp(
     places: Annotated[
         list[str],
-        typer.Argument(metavar="STUDY.toml|URL...", help="Study files, or storages, all studies of which are offered."),
+        typer.Argument(metavar="STUDY.toml|URL", help="Study files, or storages, all studies of which are offered."),
     ],
     write: Annotated[bool, typer.Option("--write", metavar="", help="Let the agent change studies.")] = False,
 ) -> None:
