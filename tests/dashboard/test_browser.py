@@ -117,6 +117,27 @@ def test_the_list_leads_to_a_study(browser, server):
     assert browser.errors() == []
 
 
+def test_studies_are_compared_in_one_chart(browser, server, url):
+    run(begin(url, name="second", seed=1), 6)
+    go(browser, server, "#")
+    browser.wait("document.querySelectorAll('#studies input').length >= 2 && window.Plotly")
+    browser.value("document.querySelectorAll('#studies input').forEach((box) => box.click())")
+    browser.wait("document.querySelectorAll('#compare .scatterlayer .trace').length >= 2")
+    assert browser.value("location.hash").startswith("#compare/")
+    names = browser.value("[...document.querySelectorAll('#compare .legendtext')].map((text) => text.textContent)")
+    assert {"bowl", "second"} <= set(names)
+    browser.value("document.querySelectorAll('#studies input').forEach((box) => box.checked && box.click())")
+    browser.wait("document.querySelector('#comparison').hidden")
+    assert browser.errors() == []
+
+
+def test_the_timeline_has_a_bar_for_every_trial(browser, server):
+    show(browser, server, "bowl")
+    browser.wait("document.querySelectorAll('#timeline .bars .point').length >= 6")
+    assert "busy" in browser.text("#timeline-note")
+    assert browser.errors() == []
+
+
 def test_a_result_is_seen_without_a_reload_within_two_seconds(browser, server, url):
     study = begin(url, name="live")
     show(browser, server, "live")
@@ -348,6 +369,21 @@ def test_five_thousand_trials_do_not_stall_the_table(browser, server, url):
     took = browser.value("(() => { const t = performance.now(); drawTrials(); return performance.now() - t; })()")
     assert took < 2000  # milliseconds; 4 were measured
     assert browser.value(f"{ROWS}.length") == 25
+
+
+def test_a_front_is_drawn_in_the_plane_of_its_objectives(browser, server, url):
+    outcomes = {"lo<b>ss": "minimize", "speed": "maximize"}
+    study = begin(url, name="two", problem=Problem(Space(a=Float(0, 1)), outcomes=outcomes))
+    for k in range(4):
+        study.add({"a": k / 4}, None, {"lo<b>ss": k * k, "speed": k})
+    show(browser, server, "two")
+    browser.wait("document.querySelector('#front')?.data?.length === 3")
+    assert browser.value("document.querySelector('#front').data[2].x") == [0, 1, 4, 9]
+    assert browser.value("document.querySelector('#front').data[2].y") == [0, 1, 2, 3]
+    assert browser.value("document.querySelector('#best-value').textContent") == "4 on the front"
+    assert "hypervolume" in browser.value("document.querySelector('#progress').layout.yaxis.title.text")
+    assert "minimize lo<b>ss, maximize speed" in browser.value("document.querySelector('#about').textContent")
+    assert browser.errors() == []
 
 
 def test_importance_is_drawn_when_the_model_is_there(browser, server, url):

@@ -18,10 +18,11 @@ import typer
 
 import boca
 from boca.bench.command import app as bench
-from boca.cli import look, manage
+from boca.cli import look, manage, study
 from boca.cli.mcp import mcp
 from boca.cli.run import run
 from boca.cli.show import show
+from boca.cli.status import status
 from boca.domain.errors import BocaError, ObjectiveFailed
 from boca.domain.words import printable
 from boca.execution.executors.remote import RemoteTraceback
@@ -77,14 +78,17 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Optimize something expensive, spending most of the budget on cheap approximations.
 
-    boca run study.toml runs the study that a file describes, or resumes it.
+    boca init writes a study file, boca check looks whether it would run, boca run runs or resumes it.
 
-    boca show, best and export read what is stored, also during a run.
+    boca status says who works on a study; boca show, best and export read what is stored, also during a run.
     """
 
 
@@ -95,8 +99,11 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', 
 
 
 for _command in (
+    study.init,
+    study.check,
     run,
     show,
+    status,
     look.best,
     look.export,
     look.backup,
@@ -105,6 +112,7 @@ for _command in (
     mcp,
     manage.retry,
     manage.delete,
+    study.schema,
 ):
     app.command()(_command)
 app.add_typer(bench, name="bench")

@@ -6,6 +6,7 @@ gives to every object.  Trials are sent as columns, and only those that changed;
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from boca.domain.trial import Trial
 _MAX_FAILURES = 12  # trials in the table, the last ones
 _MAX_RUNNING = 200  # trials in the table, the first ones
 _MAX_MESSAGE = 400  # characters of a message in a table
+_CLOCK = ("began", "ended", "host", "process", "worker")
 _MAX_OUTPUT = 20_000  # characters of what an evaluation printed, from its end
 
 
@@ -41,6 +43,7 @@ def _line(study: WatchedStudy | Broken) -> dict[str, Any]:
         "broken": None,
         **_counts(study),
         "best": None if study.best is None else study.best.value,
+        "front": len(study.front),
         "direction": study.problem.direction,
         "spent": study.ledger.spent,
         "total": spending.finite(study.ledger.total),
@@ -58,6 +61,10 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "trouble": trouble,
         "created": shown.row.created,
         "direction": problem.direction,
+        "aims": problem.aims,
+        "objectives": [[name, towards] for name, towards in problem.objectives.items()],
+        "front": [_member(shown, trial) for trial in shown.front],
+        "volumes": shown.volumes,
         "strategy": _strategy(shown.spec["strategy"]),
         "parameters": _parameters(problem.space),
         "fidelities": _parameters(problem.fidelity),
@@ -73,6 +80,12 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "trials": _columns(shown, since),
         "repriced": spending.repriced(shown.ledger),
     }
+
+
+def _member(shown: WatchedStudy, trial: Trial) -> dict[str, Any]:
+    """Return a trial of the front with its objectives, in their order."""
+    values = [trial.outcomes[name] for name in shown.problem.objectives]
+    return {"number": trial.number, "values": values, "x": _values(trial.x, shown.problem.space)}
 
 
 def _best(shown: WatchedStudy, advice: Advice | None) -> dict[str, Any] | None:
@@ -99,6 +112,7 @@ def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str
         "outcomes": [[name, value] for name, value in one.outcomes.items()],
         "notes": [[name, str(value)[:_MAX_MESSAGE]] for name, value in heavy.get("notes", {}).items()],
         "output": None if output is None else output[-_MAX_OUTPUT:],
+        "attempts": heavy.get("attempts", []),
         "is_cut": output is not None and len(output) > _MAX_OUTPUT,
     }
 
@@ -158,8 +172,17 @@ def _row(trial: Trial, problem: Problem) -> dict[str, Any]:
         "phase": trial.phase,
         "attempt": trial.attempt,
         "message": None if trial.reason is None else _cut(trial.reason),
+        **_clock(trial),
         "x": _values(trial.x, problem.space),
         "z": _values(trial.z, problem.fidelity),
+    }
+
+
+def _clock(trial: Trial) -> dict[str, Any]:
+    """Return when and where a trial ran, in seconds since 1970."""
+    found = {name: getattr(trial, name) for name in _CLOCK}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in found.items()
     }
 
 
@@ -169,6 +192,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
 
 def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
     changed = [t for t, event in zip(shown.history, shown.events, strict=True) if event > since]
+    objectives = [*shown.problem.objectives]
     return {
         "number": [t.number for t in changed],
         "state": [t.state for t in changed],
@@ -178,6 +202,7 @@ def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
         "at_target": [shown.problem.is_target(t.z) for t in changed],
         "cost": [t.cost for t in changed],
         "phase": [t.phase for t in changed],
+        "y": _transposed(([t.outcomes.get(name) for name in objectives] for t in changed), len(objectives)),
         "x": _transposed((_values(t.x, shown.problem.space) for t in changed), len(shown.problem.space.names)),
         "z": _transposed((_values(t.z, shown.problem.fidelity) for t in changed), len(shown.problem.fidelity)),
     }

@@ -6,6 +6,7 @@ This is the one place where the direction is turned: `History.scores` is always 
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -14,7 +15,9 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
+from boca.domain.attempt import iso
 from boca.domain.errors import BocaError
+from boca.domain.objectives import front, is_told
 from boca.domain.observation import OBJECTIVE, Observation
 from boca.domain.problem import Direction, Problem
 from boca.domain.reasons import Reasons
@@ -66,6 +69,12 @@ class Trial:
         reached: the last step that this attempt has reported.
         continues: the number of the trial that it continues.
         events: what happened to it beside its reports.
+        began: when its last attempt was handed out, in seconds since 1970; None if it was imported.
+        ended: when that attempt ended.
+        host: the machine of the process that it was handed out to.
+        process: the number of that process.
+        worker: the machine and the process that evaluated it, as `host:number`, if they are known.
+        version: the version of boca that chose it.
     """
 
     number: int
@@ -89,6 +98,13 @@ class Trial:
     reached: int = 0
     continues: int | None = None
     events: tuple[RunEvent, ...] = ()
+    # when and where, which no decision reads
+    began: float | None = field(default=None, compare=False)
+    ended: float | None = field(default=None, compare=False)
+    host: str | None = field(default=None, compare=False)
+    process: int | None = field(default=None, compare=False)
+    worker: str | None = field(default=None, compare=False)
+    version: str | None = field(default=None, compare=False)
 
     @property
     def z(self) -> Point:
@@ -109,21 +125,21 @@ class Trial:
 
     @property
     def _last(self) -> Observation | None:
-        """The last observation, if it is of the objective, which comes last of what is told at once."""
-        if self.state != "complete" or not self.observations:
+        """The last observation of the objective, if it lies where the last one of all does."""
+        if self.state != "complete":
             return None
-        return self.observations[-1] if self.observations[-1].outcome == OBJECTIVE else None
+        return next((o for o in reversed(self._told_last) if o.outcome == OBJECTIVE), None)
 
     @property
     def _told_last(self) -> list[Observation]:
-        """What was told of outcomes beside the objective where its last observation lies."""
+        """What was told where its last observation lies."""
         told = self.observations
-        return [o for o in told if o.outcome != OBJECTIVE and (o.z is told[-1].z or o.z == told[-1].z)]
+        return [o for o in told if o.z is told[-1].z or o.z == told[-1].z]
 
     @property
     def outcomes(self) -> dict[str, float]:
         """The last value of every outcome beside the objective, by name; one that was not told is absent."""
-        return {told.outcome: told.value for told in self._told_last}
+        return {told.outcome: told.value for told in self._told_last if told.outcome != OBJECTIVE}
 
     @property
     def checkpoint(self) -> str | None:
@@ -172,7 +188,7 @@ class Trial:
     @property
     def noises(self) -> dict[str, float]:
         """The variances of the outcomes beside the objective, by name; one that was not told is absent."""
-        return {o.outcome: o.noise for o in self._told_last if o.noise is not None}
+        return {o.outcome: o.noise for o in self._told_last if o.outcome != OBJECTIVE and o.noise is not None}
 
     def __repr__(self) -> str:
         """Return what a person looks for; `to_json` has the rest."""
@@ -234,12 +250,25 @@ class Trial:
         """Return the trial with something that happened to its run."""
         return replace(self, events=(*self.events, event))
 
+    @property
+    def carried(self) -> float:
+        """The seconds of evaluation that earlier attempts left in the checkpoint from which this one goes on."""
+        again = max((i for i, event in enumerate(self.events) if event.kind == "again"), default=-1)
+        before = (event for event in reversed(self.events[: again + 1]) if event.kind == "checkpoint")
+        return next((event.seconds or 0.0 for event in before), 0.0)
+
     def handed_out_again(self) -> Trial:
         """Return a running trial for another process, to go on from its checkpoint."""
         if not (self.observations or self.events):
             return self
         again = self.happened(RunEvent("again", self.saved))
         return replace(again, start=self.saved, reached=self.saved)
+
+    @property
+    def last_event(self) -> int:
+        """The last event that changed it, as far as it says."""
+        told = [o.told or 0 for o in self.observations] + [e.told or 0 for e in self.events]
+        return max([self.asked, self.told or 0, *told])
 
     def copied(self) -> Trial:
         """Return a trial that its user may change."""
@@ -287,11 +316,39 @@ class Trial:
             "phase": self.phase,
             "reason": self.why.get("reason"),
             "failure": self.reason,
+            **self.clock(),
             **{f"x.{name}": value for name, value in self.x.items()},
             **{f"z.{name}": value for name, value in self.z.items()},
             **{f"outcome.{name}": value for name, value in self.outcomes.items()},
             **{f"noise.{name}": variance for name, variance in self.noises.items()},
             **{f"note.{name}": value for name, value in self.notes.items()},
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for every fidelity at which something was told, in order; cost and overhead are in the last."""
+        told = self.observations
+        ends = [i for i, o in enumerate(told, start=1) if i == len(told) or told[i].z != o.z]
+        if (len(ends) < 2 and self.state == "complete") or not ends:
+            return [self.row()]
+        found = []
+        for start, end in itertools.pairwise([0, *ends]):
+            there = replace(self, state="complete", observations=told[start:end], seconds=told[end - 1].seconds)
+            more = {} if end == len(told) else {"cost": None, "overhead": None}
+            found.append(there.row() | {"state": self.state} | more)
+        if self.seconds is not None:
+            found[-1]["seconds"] = self.seconds
+        return found
+
+    def clock(self) -> dict[str, Any]:
+        """Return when and where it ran, with times in UTC."""
+        return {
+            "began": iso(self.began),
+            "ended": iso(self.ended),
+            "host": self.host,
+            "process": self.process,
+            "worker": self.worker,
+            "attempt": self.attempt,
+            "version": self.version,
         }
 
     def _repr_html_(self) -> str:
@@ -300,9 +357,9 @@ class Trial:
         return html.trial(self)
 
 
-def sign(direction: Direction) -> float:
-    """Return what a value is multiplied by so that more is better."""
-    return 1.0 if direction == "maximize" else -1.0
+def sign(direction: Direction | None) -> float:
+    """Return what a value is multiplied by so that more is better; several objectives have no direction, and 1."""
+    return -1.0 if direction == "minimize" else 1.0
 
 
 class History(Sequence[Trial]):
@@ -342,6 +399,10 @@ class History(Sequence[Trial]):
         later = History([*self, *running])
         later.__dict__.update(finished=self.finished, complete=self.complete)
         return later
+
+    def replaced(self, trial: Trial) -> History:
+        """Return the history with another version of one of its trials."""
+        return History([trial if t.number == trial.number else t for t in self])
 
     def read_by(self, trial: Trial) -> History:
         """Return the history that the choice of a trial read: results until `seen`, and what it counted as running."""
@@ -414,7 +475,7 @@ class History(Sequence[Trial]):
         """The trials that a model chose, in order of number: the algorithm's iterations."""
         return tuple(t for t in self if t.phase in ("model", "final"))
 
-    def scores(self, direction: Direction) -> FloatArray:  # (n,) in the order of `finished`
+    def scores(self, direction: Direction | None) -> FloatArray:  # (n,) in the order of `finished`
         """Return the results so that more is better; a failure counts as the worst value told so far."""
         values = [math.nan if t.value is None else sign(direction) * t.value for t in self.finished]
         scores = np.array(values, dtype=float)
@@ -425,27 +486,45 @@ class History(Sequence[Trial]):
     def best(self, problem: Problem) -> Trial | None:
         """Return the best complete trial at the target, the earliest of equals; None before there is one.
 
-        Where outcomes have limits, all of them must have been observed within these.
+        Where outcomes have limits, all of them must have been observed within these.  With several objectives there is
+        no best trial: see `front`.
         """
+        if problem.objectives:
+            return None
         return best_of(self.feasible(problem), problem.direction)
+
+    def front(self, problem: Problem) -> list[Trial]:
+        """Return the feasible trials at the target that none dominates, by the first objective, its best value first.
+
+        With one objective, it is the best trial alone.
+        """
+        return front(problem, self)
+
+    def told(self, problem: Problem) -> tuple[Trial, ...]:
+        """Return the complete trials that have a value, or of several objectives all."""
+        return tuple(t for t in self.complete if is_told(problem, t)) if problem.objectives else self.valued
 
     def feasible(self, problem: Problem) -> list[Trial]:
         """Return the complete trials at the target with a value, at a point that no constraint of the space rules out.
 
-        Every outcome that has a limit must have been observed within it.
+        Every outcome that has a limit must have been observed within it, and of several objectives all must be known.
         """
         return [
             t
             for t in self
             if t.state == "complete"
             and problem.is_target(t.z)
-            and t.value is not None
+            and is_told(problem, t)
             and problem.space.violated(t.x) is None
             and not (problem.subject_to and problem.broken(t.outcomes))
         ]
 
-    def to_dataframe(self) -> Any:
-        """Return a pandas table with one row per trial, in the columns of `Trial.row`."""
+    def to_dataframe(self, *, observations: bool = False) -> Any:
+        """Return a pandas table with one row per trial, in the columns of `Trial.row`.
+
+        Args:
+            observations: have a row for every fidelity that a trial reported; cost and overhead are in its last.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -453,7 +532,7 @@ class History(Sequence[Trial]):
                 "pandas is not installed; History.to_dataframe needs it. Type: pip install pandas"
             ) from error
 
-        return pd.DataFrame([t.row() for t in self])
+        return pd.DataFrame([row for t in self for row in (t.rows() if observations else [t.row()])])
 
 
 def _is_before(trial: Trial, event: int) -> bool:
@@ -471,7 +550,7 @@ def _when_told(trial: Trial) -> int:
     return trial.number if trial.told is None else trial.told
 
 
-def best_of(complete: Iterable[Trial], direction: Direction) -> Trial | None:
+def best_of(complete: Iterable[Trial], direction: Direction | None) -> Trial | None:
     """Return the trial with the best value, the first of equals; None if none has a value."""
     better = sign(direction)
     valued = [t for t in complete if t.value is not None]

@@ -16,6 +16,7 @@ import numpy as np
 from boca.domain.budget import Limit, targets
 from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed
 from boca.domain.other_tools import names_ours
+from boca.domain.outcomes import OutcomeLimit
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
@@ -36,6 +37,7 @@ except ImportError as error:
         "boca.integrations.sklearn needs scikit-learn 1.4 or newer. Run `pip install 'boca[sklearn]'`."
     ) from error
 
+from boca.integrations.sklearn_clock import next_trial, unspent
 from boca.integrations.sklearn_folds import Folds
 from boca.integrations.sklearn_ranges import Settings, cost_of, fidelities_of
 from boca.integrations.sklearn_trials import Plan, Table, Trials, refit_needed
@@ -43,7 +45,17 @@ from boca.integrations.sklearn_trials import Plan, Table, Trials, refit_needed
 _DEFAULT_BUDGET = targets(10)  # like n_iter=10 of scikit-learn's random search
 
 
-_OUR_OWN = ("space", "param_distributions", "fidelity", "cost", "budget", "n_iter", "strategy", "progress")
+_OUR_OWN = (
+    "space",
+    "param_distributions",
+    "fidelity",
+    "cost",
+    "budget",
+    "n_iter",
+    "strategy",
+    "progress",
+    "subject_to",
+)
 """The settings that scikit-learn does not know."""
 
 
@@ -68,23 +80,26 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         fidelity: Maps what makes an evaluation cheaper to its range; the upper end is the target.  `n_samples` is the
             number of samples, and its upper end None means all of them.  Other names are parameters of the estimator.
             A tuple is on a log scale if its ends are positive; a `boca.Int` or `boca.Float` is exact.
-        cost: "product", of every fidelity over its target; "measured", in seconds; or a function of the fidelities.
-        budget: `boca.targets(n)`, `boca.seconds(s)` or a number in units of the cost, which with "product" are full
-            evaluations; None means `boca.targets(10)`.
+        cost: "measured", in seconds, from which boca learns what other fidelities cost; "product", of every fidelity
+            over its target, which needs no clock; or a function of the fidelities.
+        budget: `boca.targets(n)`, `boca.seconds(s)` or a number: of full evaluations, or in units of your own cost
+            function; None means `boca.targets(10)`.
         strategy: One of boca's; None means `boca.Boca()`.
         scoring: As in scikit-learn.
         n_jobs: How many folds of a trial run in parallel; trials run one after another, so it changes no result.
         refit: As in scikit-learn; with more than one metric, it names the one to search by.
         cv: As in scikit-learn.
         verbose: As in scikit-learn.
-        random_state: Equal values give equal results, unless time plays a part, by `cost="measured"` or a budget in
-            seconds.
+        random_state: Equal values give equal results, unless time plays a part.  It plays none with `cost="product"` or
+            a cost function, and a budget that is not in seconds.
         error_score: As in scikit-learn.
         return_train_score: As in scikit-learn.
         param_distributions: Another name for `space`, as in `RandomizedSearchCV`.
         n_iter: Another name for `budget=boca.targets(n_iter)`: the cost of as many full evaluations, in more trials.
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook, unless
             `verbose` is set.
+        subject_to: Limits on other metrics of `scoring`, such as `{"recall": boca.AtLeast(0.9)}`.  They hold for the
+            mean over the folds at the target, and `best_*` are the best of the trials that keep them.
     """
 
     _parameter_constraints = {  # noqa: RUF012
@@ -102,7 +117,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         space: Mapping[str, Any] | list[Mapping[str, Any]] | None = None,
         fidelity: Mapping[str, Any] | None = None,
         *,
-        cost: Literal["product", "measured"] | CostFunction = "product",
+        cost: Literal["measured", "product"] | CostFunction = "measured",
         budget: Limit | float | None = None,
         strategy: Strategy | None = None,
         scoring: Any = None,
@@ -116,6 +131,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         param_distributions: Mapping[str, Any] | None = None,
         n_iter: int | None = None,
         progress: bool | None = None,
+        subject_to: Mapping[str, OutcomeLimit] | None = None,
     ) -> None:
         super().__init__(
             estimator,
@@ -136,6 +152,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         self.param_distributions = param_distributions
         self.n_iter = n_iter
         self.progress = progress
+        self.subject_to = subject_to
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> FidelitySearchCV:
         """Search, and fit the best on all the data; `groups` go to the splitter, other parameters to the estimator.
@@ -177,7 +194,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
             if line is not None:
                 line.close()
         self.history_ = optimizer.history
-        self.result_ = result_of(optimizer)
+        self.result_ = result_of(optimizer, *unspent(optimizer))
         _warn_of_failures(self.history_)
         trials.complete_table(self.history_)
 
@@ -192,11 +209,13 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
             _one_of_two(self.space, self.param_distributions, "space", "param_distributions"), known
         )
         fidelity, full = fidelities_of(self.fidelity, known, self._n_samples)
-        problem = Problem(settings.free, fidelity, cost=cost_of(self.cost, fidelity, full))
+        _refuse_unscored(self.subject_to, self.scoring, self.refit)
+        cost = cost_of(self.cost, fidelity, full)
+        problem = Problem(settings.free, fidelity, cost=cost, subject_to=self.subject_to)
         asked = None if self.n_iter is None else targets(self.n_iter)
         budget = _one_of_two(self.budget, asked, "budget", "n_iter")
         budget = _DEFAULT_BUDGET if budget is None else budget
-        limit = budget if isinstance(budget, Limit) else Limit(budget, "cost")
+        limit = budget if isinstance(budget, Limit) else Limit(budget, "cost" if callable(self.cost) else "targets")
         _refuse_too_little(limit, problem)
         optimizer = Optimizer(problem, budget=limit, strategy=self.strategy, seed=seed)
         # scikit-learn has read cv already; a generator would be exhausted
@@ -218,18 +237,18 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
 
 def _run_trials(optimizer: Optimizer, trials: Trials, line: Callable[[Optimizer, Trial], object] | None) -> None:
     """Run trials until the budget is spent; raise `FitsFailed` if there is no result at the target."""
-    while (trial := optimizer.ask()) is not None:
+    while (trial := next_trial(optimizer)) is not None:
         score = trials.run(trial.x, trial.z)
         if score.value is None:
             done = optimizer.fail(trial, score.reason, seconds=score.seconds, output=score.output)
         else:
-            done = optimizer.tell(trial, score.value, seconds=score.seconds)
+            done = optimizer.tell(trial, score.told, seconds=score.seconds)
         if line is not None:
             line(optimizer, done)
         if score.value is None:
             _give_up_if_hopeless(optimizer, at_least=GIVE_UP_AFTER_FAILURES)
     _give_up_if_hopeless(optimizer, at_least=1)
-    if optimizer.best is None:
+    if not any(optimizer.problem.is_target(trial.z) for trial in optimizer.history.complete):
         _run_recommended(optimizer, trials)
 
 
@@ -238,6 +257,19 @@ def _one_of_two(ours: Any, alias: Any, name: str, name_of_alias: str) -> Any:
     if ours is not None and alias is not None:
         raise InvalidInput(f"{name_of_alias} is another name for {name}; got both. Pass {name} alone.")
     return alias if ours is None else ours
+
+
+def _refuse_unscored(limits: object, scoring: Any, refit: object) -> None:
+    """Refuse limits on metrics that are not scored; what a function returns is not known yet."""
+    if not limits or callable(scoring) or not isinstance(limits, Mapping):
+        return
+    scored = [] if scoring is None or isinstance(scoring, str) else list(scoring)
+    missing = [name for name in limits if name not in scored]
+    if missing or refit in limits:
+        raise InvalidInput(
+            f"subject_to limits {list(limits)}, and must name metrics of scoring, which has {scored or scoring!r}, "
+            "other than that of refit. Pass scoring=['accuracy', 'recall'], refit='accuracy', for example."
+        )
 
 
 def _refuse_too_little(limit: Limit, problem: Problem) -> None:
@@ -279,7 +311,7 @@ def _run_recommended(optimizer: Optimizer, trials: Trials) -> None:
             result_of(optimizer),
         )
     measured = None if optimizer.problem.has_declared_cost else max(score.seconds, 1e-9)
-    optimizer.add(advice.x, None, score.value, measured)
+    optimizer.add(advice.x, None, score.told, measured)
     warnings.warn(
         "The budget was spent before a trial at the target was complete, so the recommended point was evaluated there "
         f"beyond it, which took {score.seconds:.3g} s. Pass a larger budget to let the search choose.",

@@ -1,8 +1,9 @@
 """Trials as files and tables: what other programs read, and what seeds a new study with old results.
 
-CSV has one row per trial with columns `x.NAME` and `z.NAME`, and `outcome.NAME` and `note.NAME` if there are any; JSON
-lines have one object per trial, its reasons included; a pandas table has the columns of the CSV.  What was written can
-be read again, and so can a table made by hand: it needs the parameters and `value`, and may have `cost` and `noise`.
+CSV has one row per trial with columns `x.NAME` and `z.NAME`, and `outcome.NAME` and `note.NAME` if there are any; of a
+trial that reported its steps it has a row per report.  JSON lines have one object per trial, its reasons and reports
+included; a pandas table has the columns of the CSV.  What was written can be read again, and so can a table made by
+hand: it needs the parameters and `value`, and may have `cost`, `noise` and `number`, which joins the rows of a curve.
 There a parameter may go by its name alone, unless another column has that name: then it is `x.noise` or `z.seconds`.
 """
 
@@ -13,11 +14,12 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from boca.accounting.cost import CLOCK_RESOLUTION
+from boca.domain.attempt import Attempt, Attempts
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.observation import OBJECTIVE
 from boca.domain.problem import Problem
@@ -28,6 +30,7 @@ Format: TypeAlias = Literal["csv", "jsonl"]
 
 _LONGEST_CELL = 2**27  # characters
 _PARTS = {"x": "x", "z": "z", "outcome": "outcomes", "noise": "noises", "note": "notes"}  # column -> key in JSON
+_CLOCK = frozenset({"began", "ended", "host", "process", "worker", "attempt", "version"})
 _COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason", "failure")
 
 
@@ -42,20 +45,26 @@ class ImportedResult:
     noise: float | Mapping[str, float] | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
+    reports: tuple[ImportedResult, ...] = ()
+    """What was told of lower steps before."""
 
     def told(self, problem: Problem) -> float | Mapping[str, Any] | None:
         """Return what `Optimizer.add` takes."""
+        if problem.objectives and self.value is None:
+            return dict(self.outcomes)
         if not self.outcomes:
             return self.value
         return {problem.objective or OBJECTIVE: self.value, **self.outcomes}
 
 
-def text(history: History, format: Format) -> str:
-    """Return a history in a format."""
+def text(history: History, format: Format, attempts: Attempts | None = None) -> str:
+    """Return a history in a format; JSON lines have the attempts without a result too."""
     one_of(format, get_args(Format), "format")
     if format == "jsonl":
-        return "".join(json.dumps(_object(trial), allow_nan=False) + "\n" for trial in history)
-    rows = [trial.row() for trial in history]
+        lost = {} if attempts is None else attempts
+        found = (_object(trial, lost.get(trial.number, ())) for trial in history)
+        return "".join(json.dumps(one, allow_nan=False) + "\n" for one in found)
+    rows = [row for trial in history for row in trial.rows()]
     names = dict.fromkeys([*_COLUMNS, *(name for row in rows for name in row)])
     file = io.StringIO()
     writer = csv.DictWriter(file, names, lineterminator="\n")
@@ -64,12 +73,25 @@ def text(history: History, format: Format) -> str:
     return file.getvalue()
 
 
-def _object(trial: Trial) -> dict[str, Any]:
+def _object(trial: Trial, attempts: Sequence[Attempt]) -> dict[str, Any]:
     """Return all of a trial, its reasons included; `reason` and `failure` mean the same as in a table."""
     names = ("number", "state", "x", "z", "value", "cost", "noise", "seconds", "overhead", "why")
     said = {"reason": trial.why.get("reason"), "failure": trial.reason}
-    more = {"outcomes": trial.outcomes, "noises": trial.noises, "notes": dict(trial.notes)}
-    return {name: getattr(trial, name) for name in names} | said | {name: kept for name, kept in more.items() if kept}
+    lost = [attempt.to_json() for attempt in attempts]
+    more = {"outcomes": trial.outcomes, "noises": trial.noises, "notes": dict(trial.notes), "attempts": lost}
+    rows = trial.rows()
+    told = rows[:-1] if trial.state == "complete" else rows if trial.observations else []
+    more["reports"] = [_report(row) for row in told]
+    own = {name: getattr(trial, name) for name in names} | said | trial.clock()
+    return own | {name: kept for name, kept in more.items() if kept}
+
+
+def _report(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a report as what differs from the other ones of its trial."""
+    nested: dict[str, Any] = {name: row[name] for name in ("value", "seconds")}
+    for column, key in (("z", "z"), ("outcome", "outcomes"), ("noise", "noises")):
+        nested[key] = {name[len(column) + 1 :]: v for name, v in row.items() if name.startswith(f"{column}.")}
+    return {"noise": row["noise"], **nested}
 
 
 def _cell(value: object) -> object:
@@ -87,8 +109,10 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
     nothing of it.
     """
     is_text = _may_be_text(source)
-    found = []
-    for where, record in _records(source):
+    found: list[ImportedResult] = []
+    numbers: list[object] = []
+    for where, written in _records(source):
+        record = _without_clock(written)
         if not _is_complete(record.get("state"), where):
             continue
         _refuse_foreign(problem, record, where, is_text=is_text)
@@ -98,7 +122,7 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
         found.append(
             ImportedResult(
                 _point(problem.space, "x", record, where, {}, is_text=is_text),
-                _point(problem.fidelity, "z", record, where, problem.target, is_text=is_text),
+                _point(problem.with_all_steps, "z", record, where, problem.target, is_text=is_text),
                 _value_of(problem, record, where, may_be_missing=bool(outcomes)),
                 _cost(problem, record, where),
                 _noise(problem, record, where),
@@ -106,19 +130,51 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
                 _notes(problem, record),
             )
         )
-    return found
+        numbers.append(record.get("number"))
+    return found if problem.steps is None else _curves(problem, found, numbers)
+
+
+def _curves(problem: Problem, found: list[ImportedResult], numbers: list[object]) -> list[ImportedResult]:
+    """Return the results with the rows of one trial as one: it reported its steps, which rise."""
+    joined: list[ImportedResult] = []
+    for k, result in enumerate(found):
+        before = joined[-1] if joined else None
+        is_same = before is not None and not _is_empty(numbers[k]) and numbers[k] == numbers[k - 1]
+        if before is not None and is_same and problem.step(before.z) < problem.step(result.z):
+            reports = (*before.reports, replace(before, reports=()))
+            joined[-1] = replace(result, reports=reports)
+        else:
+            joined.append(result)
+    return joined
+
+
+def _without_clock(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was exported without when and where it ran: a parameter or an outcome may have such a name."""
+    if not record.keys() >= _CLOCK:
+        return record
+    return {name: value for name, value in record.items() if name not in _CLOCK and name != "attempts"}
 
 
 def _value_of(problem: Problem, record: Mapping[str, Any], where: str, *, may_be_missing: bool) -> float | None:
-    """Return the value of the objective, which may go by its name; None if only other outcomes were told."""
+    """Return the value of the objective, which may go by its name; None if only other outcomes were told.
+
+    Several objectives are outcomes, each by its name.
+    """
+    if problem.objectives and may_be_missing:
+        return None
+    if problem.objectives:
+        raise InvalidInput(
+            f"{where}: there is none of the outcomes {[*problem.outcomes]}. Name the columns outcome.NAME, such as "
+            f"{f'outcome.{next(iter(problem.objectives))}'!r}."
+        )
     name = "value" if "value" in record or problem.objective is None else problem.objective
     return None if may_be_missing and _is_empty(record.get(name)) else _number(record.get(name), name, where)
 
 
 def _outcomes(problem: Problem, record: Mapping[str, Any], where: str) -> dict[str, float]:
-    """Return what was told of the outcomes that have limits, from columns `outcome.NAME` or of their name alone."""
+    """Return what was told of outcomes with a name, from columns `outcome.NAME` or of their name alone."""
     found = {}
-    for name in problem.subject_to:
+    for name in problem.outcomes:
         is_taken = name in _COLUMNS or name in problem.space or name in problem.fidelity
         column = f"outcome.{name}" if f"outcome.{name}" in record or is_taken else name
         number = _optional(record.get(column), column, where)
@@ -128,7 +184,8 @@ def _outcomes(problem: Problem, record: Mapping[str, Any], where: str) -> dict[s
 
 
 def _noise(problem: Problem, record: Mapping[str, Any], where: str) -> dict[str, float] | None:
-    columns = {problem.objective or OBJECTIVE: "noise", **{name: f"noise.{name}" for name in problem.subject_to}}
+    columns = {} if problem.objectives else {problem.objective or OBJECTIVE: "noise"}
+    columns |= {name: f"noise.{name}" for name in problem.outcomes}
     told = {name: _not_negative(record.get(column), column, where) for name, column in columns.items()}
     return {name: number for name, number in told.items() if number is not None} or None
 
@@ -138,7 +195,7 @@ def _notes(problem: Problem, record: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for column, value in record.items():
         part, dot, name = str(column).partition(".")
-        is_note = part == "note" or (part == "outcome" and name not in problem.subject_to)
+        is_note = part == "note" or (part == "outcome" and name not in problem.outcomes)
         if dot and is_note and not _is_empty(value):
             found[name] = value
     return found
@@ -161,7 +218,7 @@ def _records(source: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(source, str | Path):
         yield from _from_file(Path(source))
     elif isinstance(source, History):
-        yield from ((f"trial {trial.number}", trial.row()) for trial in source)
+        yield from ((f"trial {trial.number}", row) for trial in source for row in trial.rows())
     elif hasattr(source, "to_dict") and hasattr(source, "columns"):
         whole = source.astype(object).where(source.notna(), None)  # type: ignore[attr-defined]
         yield from ((f"row {i}", record) for i, record in enumerate(whole.to_dict("records")))
@@ -194,7 +251,8 @@ def _from_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         return
     for number, line in enumerate(content.split("\n"), start=1):  # JSON texts may hold the other line separators
         if line.strip():
-            yield f"line {number} of {path.name}", _flat(line, f"line {number} of {path.name}")
+            where = f"line {number} of {path.name}"
+            yield from ((where, record) for record in _flat(line, where))
 
 
 def _readable(reader: csv.DictReader[str], name: str) -> Iterator[dict[str, Any]]:
@@ -204,12 +262,19 @@ def _readable(reader: csv.DictReader[str], name: str) -> Iterator[dict[str, Any]
         raise InvalidInput(f"line {reader.line_num} of {name} is not CSV: {error}.") from error
 
 
-def _flat(line: str, where: str) -> dict[str, Any]:
+def _flat(line: str, where: str) -> list[dict[str, Any]]:
+    """Return the records of a line: one, after one for every report."""
     try:
         record: dict[str, Any] = {**json.loads(line)}
-        points = {f"{p}.{name}": value for p, key in _PARTS.items() for name, value in record.pop(key, {}).items()}
+        reports = record.pop("reports", [])
+        apart = {"cost": None, "overhead": None}
+        return [*(_parts({**record, **apart, **report}) for report in reports), _parts(record)]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"{where} is not a JSON object with x, z and value: {error}.") from error
+
+
+def _parts(record: dict[str, Any]) -> dict[str, Any]:
+    points = {f"{p}.{name}": value for p, key in _PARTS.items() for name, value in record.pop(key, {}).items()}
     return record | points
 
 

@@ -7,20 +7,25 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from boca.domain.attempt import DIED, LEFT, LOST, Attempt
 from boca.domain.runs import RunEvent
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
-from boca.study.storage.base import Lease, Queued, Report, Snapshot
+from boca.study.storage.base import CHANGES_CHOICES, Lease, Queued, Report, Snapshot
 from boca.study.storage.transitions import (
     LET_GO,
     as_json,
+    attempt_of,
+    clock,
     end_of,
+    ended,
     has_ended,
     imported_before,
     refuse_record,
     refuse_report,
     refuse_result,
     refuse_unstorable,
+    retried,
     taken_over,
 )
 
@@ -37,6 +42,7 @@ class Memory:
         self._event = 0
         self._last_choice = 0  # the last event that invalidates a choice: any but a report
         self._leases: dict[int, tuple[Lease, float]] = {}
+        self._attempts: dict[int, list[Attempt]] = {}  # that ended without a result
 
     def read(self) -> Snapshot:
         with self._lock:
@@ -60,7 +66,8 @@ class Memory:
                 if queued not in self._queue:
                     return None
                 self._queue.remove(queued)
-            trial = self._append(replace(draft.dated(self._event + 1), asked=self._event + 1))
+            asked = self._event + 1
+            trial = self._append(replace(draft.dated(asked), asked=asked, **clock(lease)))
             if lease is not None:
                 self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
             return trial
@@ -69,11 +76,12 @@ class Memory:
         with self._lock:
             stored = self._trials[trial.number]
             refuse_report(stored, trial, reports)
+            event, known = self._event, len(stored.observations)
             for report in reports:
-                stored = stored.reported(report.step, report.told).dated(self._event + 1)
-                refuse_unstorable(stored)
-                self._event += 1
-            self._trials[trial.number] = stored
+                event += 1
+                stored = stored.reported(report.step, report.told).dated(event)
+            refuse_unstorable(replace(stored, observations=stored.observations[known:]))
+            self._trials[trial.number], self._event = stored, event
             self._history = History(self._trials)
             return stored
 
@@ -82,14 +90,19 @@ class Memory:
             stored = self._trials[trial.number]
             refuse_record(stored, trial, event)
             happened = stored.happened(event).dated(self._event + 1)
+            refuse_unstorable(happened)
+            before = self._last_choice
             self._change(happened)
+            if event.kind not in CHANGES_CHOICES:
+                self._last_choice = before
             return happened
 
     def finish(self, trial: Trial) -> Trial:
         refuse_unstorable(trial)
         with self._lock:
-            refuse_result(self._trials[trial.number], trial)
-            done = trial.stored_at(self._event + 1)
+            stored = self._trials[trial.number]
+            refuse_result(stored, trial)
+            done = ended(trial.stored_at(self._event + 1), stored)
             self._change(done)
             self._leases.pop(trial.number, None)
             return done
@@ -143,11 +156,11 @@ class Memory:
                     break
                 if held.driver == lease.driver or not _has_ended(held, until):
                     continue
-                trial = taken_over(
-                    self._trials[number], driver=held.driver, until=until, max_retries=max_retries, owner=held.owner
-                )
+                stored = self._trials[number]
+                trial = taken_over(stored, driver=held.driver, until=until, max_retries=max_retries, owner=held.owner)
                 if trial.state == "running":
-                    taken.append(self._handed_out(trial, lease))
+                    self._keep_attempt(stored, LEFT if until == LET_GO else LOST)
+                    taken.append(self._handed_out(trial.handed_out_again(), lease))
                 else:
                     self.finish(trial)
             return taken
@@ -156,7 +169,8 @@ class Memory:
         with self._lock:
             stored = self._trials[trial.number]
             refuse_result(stored, trial)
-            return self._handed_out(replace(stored, attempt=stored.attempt + 1, overhead=trial.overhead), lease)
+            self._keep_attempt(ended(stored, stored), DIED)
+            return self._handed_out(retried(stored, trial.overhead), lease)
 
     def hand_back(self, trial: Trial) -> bool:
         with self._lock:
@@ -175,6 +189,18 @@ class Memory:
 
     def release(self, lease: Lease) -> None:
         self._set_ends(lease, LET_GO)
+        with self._lock:
+            for number, (held, _) in self._leases.items():
+                if held.driver == lease.driver:
+                    self._trials[number] = ended(self._trials[number], self._trials[number])
+            self._history = History(self._trials)
+
+    def attempts(self, number: int) -> Sequence[Attempt]:
+        with self._lock:
+            return list(self._attempts.get(number, ()))
+
+    def _keep_attempt(self, trial: Trial, ending: str) -> None:
+        self._attempts.setdefault(trial.number, []).append(attempt_of(trial, ending))
 
     def _set_ends(self, lease: Lease, until: float) -> None:
         with self._lock:
@@ -186,7 +212,7 @@ class Memory:
         pass
 
     def _handed_out(self, trial: Trial, lease: Lease) -> Trial:
-        again = trial.handed_out_again().dated(self._event + 1)
+        again = replace(trial.dated(self._event + 1), **clock(lease))
         self._change(again)
         self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
         return again

@@ -147,7 +147,44 @@ def _to_3(connection: sa.Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE boca_trials ADD COLUMN notes TEXT")
 
 
-MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _to_2, 2: _to_3}
+# From 3 to 4: when and where every attempt ran ------------------------------------------------------------------------
+
+
+def _to_4(connection: sa.Connection) -> None:
+    types = {"ended": "DOUBLE PRECISION", "process": "INTEGER", "version": "VARCHAR(32)"}
+    for name in ("ended", "host", "process", "worker", "version"):
+        connection.exec_driver_sql(f"ALTER TABLE boca_trials ADD COLUMN {name} {types.get(name, 'VARCHAR(255)')}")
+    connection.exec_driver_sql(
+        """
+        CREATE TABLE boca_attempts (
+            study INTEGER NOT NULL,
+            trial INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            attempt INTEGER NOT NULL,
+            began DOUBLE PRECISION,
+            ended DOUBLE PRECISION,
+            host VARCHAR(255),
+            process INTEGER,
+            ending VARCHAR(64) NOT NULL,
+            PRIMARY KEY (study, trial, position),
+            FOREIGN KEY (study, trial) REFERENCES boca_trials (study, number) ON DELETE CASCADE
+        )
+        """
+    )
+
+
+# From 4 to 5: a trial may be a run that reports its steps, is stopped, and is continued -------------------------------
+
+
+def _to_5(connection: sa.Connection) -> None:
+    for column in ("start INTEGER NOT NULL DEFAULT 0", "reached INTEGER NOT NULL DEFAULT 0", "continues INTEGER"):
+        connection.exec_driver_sql(f"ALTER TABLE boca_trials ADD COLUMN {column}")
+    connection.exec_driver_sql("ALTER TABLE boca_trials ADD COLUMN events TEXT")
+    connection.exec_driver_sql("ALTER TABLE boca_studies ADD COLUMN choice INTEGER NOT NULL DEFAULT 0")
+    connection.exec_driver_sql("UPDATE boca_studies SET choice = event")
+
+
+MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4, 4: _to_5}
 
 
 def tables_of(version: int) -> Iterable[str]:
