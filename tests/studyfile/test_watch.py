@@ -173,7 +173,7 @@ def test_a_study_file_says_all_of_it(tmp_path):
     ("before", "after", "words"),
     [
         ('"steps"', '"step"', "fidelity.epochs.type"),
-        ('a = {{ type = "float"', 'a = {{ type = "steps"', "only a fidelity can be Steps"),
+        ('"float", low = 0, high = 1', '"steps", low = 1, high = 3', "only a fidelity can be Steps"),
         ("low = 1, high = 5", "low = 0, high = 5", "must be 1 or more"),
         ('"kept"', "7", "checkpoints must be a string"),
         ("= 5\nstop", "= -1\nstop", "keep_checkpoints must be at least 0"),
