@@ -215,6 +215,8 @@ APPENDIX = [
     ("the target when no cheaper fidelity passes, not by a clock", "target_every", None),
     ("no cheap point is run again", "verify_cheap", False),
     ("three conditions on z and no fourth", "information_per_cost", False),
+    ("every query is evaluated from scratch", "curves", False),
+    ("and to its end", "stop_runs", False),
     ("c starts at 1", "first_c", 1.0),
     ("and is updated every 20 iterations", "adapt_c", True),
     ("no query is kept for the end", "reserve_last", False),
