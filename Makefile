@@ -35,8 +35,8 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
-demo: $(VENV)/.demo          ## install, tune a real model, show what was found and what it cost
-	$(BIN)/python examples/digits.py
+demo: $(VENV)/.demo          ## install, then tune a real model with and without fidelities, five seeds side by side
+	$(BIN)/python examples/boosting.py
 
 test: lint types imports unit  ## everything that must pass
 

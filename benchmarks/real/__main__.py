@@ -7,6 +7,8 @@
     python -m benchmarks.real csv real-results > benchmarks/real/runs.csv
     python -m benchmarks.real table benchmarks/real/runs.csv --against benchmarks.peers.optuna:GP
     python -m benchmarks.real optima --task lcbench_34539
+    python -m benchmarks.real run --out curve-results --curves --half check --targets 20 --seeds 3
+    python -m benchmarks.real reached curve-results/20
 
 A method is a name of boca or an import path, as in `boca bench`.  A run that was stopped resumes.
 """
@@ -19,7 +21,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.real import compared, loop, made, optima, rows, tasks
+from benchmarks.real import compared, loop, made, optima, reached, rows, tasks
 from boca.bench import progress, runner
 
 SEEDS = 5
@@ -43,6 +45,17 @@ ANYTIME = (
     "benchmarks.real.pruners:median",
     *RIVALS,
 )
+CURVE_METHODS = (
+    "boca",
+    "benchmarks.real.curves:boca",
+    "benchmarks.real.one_epoch:one_epoch",
+    "benchmarks.real.pruners:halving",
+    "benchmarks.real.pruners:hyperband",
+    "benchmarks.real.pruners:median",
+    "benchmarks.real.curves:random_stops",
+    "benchmarks.real.curves:boca_unsaved",
+)
+OURS = ("boca", "curves:boca", "curves:boca_unsaved", "curves:random_stops")
 METHODS = ("boca", *(method for method in ANYTIME if method not in RIVALS))
 
 
@@ -61,6 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "optima":
         names = given.task or tasks.OF_YAHPO
         optima.store(names, lambda line: print(line, flush=True))
+        return 0
+    if given.command == "reached":
+        print(reached.markdown(given.source, OURS))
         return 0
     if given.command == "make":
         for name in given.name or made.PLANS:
@@ -89,7 +105,7 @@ def _run(given: argparse.Namespace) -> int:
     failures = 0
     budgets = sorted(given.targets or TARGETS, reverse=True)
     for targets in budgets:
-        methods = given.method or METHODS
+        methods = given.method or (CURVE_METHODS if given.curves else METHODS)
         if targets < budgets[0]:
             methods = [method for method in methods if method not in ANYTIME]
         directory = given.out / f"{targets:g}"
@@ -105,6 +121,7 @@ def _chosen(given: argparse.Namespace) -> tuple[str, ...]:
     if given.task:
         return tuple(map(tasks.known, given.task))
     names = {"tune": tasks.TUNE, "check": tasks.CHECK, "eight": tasks.EIGHT, "all": tasks.NAMES}[given.half]
+    names = tuple(name for name in names if not given.curves or name in tasks.CURVES)
     return tuple(name for name in names if given.family is None or name in tasks.FAMILIES[given.family])
 
 
@@ -132,8 +149,11 @@ def _parser() -> argparse.ArgumentParser:
     best.add_argument("--task", action="append", metavar="T")
     make = commands.add_parser("make", help="train the tables of this project again")
     make.add_argument("name", nargs="*", choices=[[], *made.PLANS], metavar="TABLE")
+    share = commands.add_parser("reached", help="print where each method has what the best peer has at its end")
+    share.add_argument("source", type=Path, help="the folder of one budget")
     for command, half in ((run, "tune"), (table, "all"), (csv, "all")):
         command.add_argument("--half", choices=("tune", "check", "eight", "all"), default=half)
+        command.add_argument("--curves", action="store_true", help="only the tasks whose trainings pass through steps")
         command.add_argument("--family", choices=tuple(tasks.FAMILIES))
         command.add_argument("--task", action="append", metavar="T", help="a name; may be repeated")
     return parser

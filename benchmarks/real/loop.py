@@ -20,7 +20,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from benchmarks.peers.loop import Session
-from benchmarks.real import tasks
+from benchmarks.real import curves, tasks
 from benchmarks.real.accounting import Accounts
 from benchmarks.real.task import Task
 from boca.bench import methods, records, runner
@@ -129,10 +129,14 @@ def run_cell(cell: runner.Cell, *, targets: float, in_seconds: bool = False) -> 
     benchmark = replace(task, budget=task.limit(targets))
     strategy = methods.method(cell.method)(benchmark, cell.learn)
     recommended = None
-    if isinstance(strategy, HasSession) and task.family != "live":
+    trials: Sequence[Trial]
+    if isinstance(strategy, curves.WithCurves):
+        own = stream(task, cell.seed)
+        trials = curves.run(task, strategy, seed=cell.seed, own_seed=own, targets=targets)
+    elif isinstance(strategy, HasSession) and task.family != "live":
         drawn = int(np.random.default_rng([stream(task, cell.seed), 0]).integers(2**31))  # as `peers.loop` draws it
         session = strategy.begin(task.problem, drawn)
-        trials: Sequence[Trial] = run_session(task, session, seed=cell.seed, targets=targets)
+        trials = run_session(task, session, seed=cell.seed, targets=targets)
     else:
         optimizer = run_one(task, strategy, seed=cell.seed, targets=targets)
         trials = optimizer.history

@@ -38,6 +38,9 @@ TUNE = tuple(name for names in FAMILIES.values() for name in names[::2])
 CHECK = tuple(name for names in FAMILIES.values() for name in names[1::2])
 NAMES = tuple(name for names in FAMILIES.values() for name in names)
 
+CURVES = tuple(name for family in ("lcbench", "taskset", "tables") for name in FAMILIES[family])
+"""The tasks whose trainings pass through steps."""
+
 # Eight tasks of the half to check on for the peers that take long.
 EIGHT = (
     *("lcbench_126026", "lcbench_167149", "rbv2_rpart_40981", "rbv2_xgboost_470", "rbv2_xgboost_40966"),

@@ -13,6 +13,7 @@ import lzma
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -66,31 +67,32 @@ def make(stored: Stored, url: str) -> None:
     optimizer.storage.close()
 
 
-def main() -> None:
+def write(studies: Sequence[Stored], version: int, make: Callable[[Stored, str], None] = make) -> None:
+    """Make the files of the studies with the sources that run, whose tables must have this version."""
     from sqlalchemy.dialects import postgresql
     from sqlalchemy.schema import CreateIndex, CreateTable
 
     from boca.study.storage import schema
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.replay.schema2", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=f"Make a database of version {version}.")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     out = parser.parse_args().out
-    if schema.VERSION != VERSION:
-        parser.error(f"the tables of {library.__file__} have version {schema.VERSION}, not {VERSION}")
+    if version != schema.VERSION:
+        parser.error(f"the tables of {library.__file__} have version {schema.VERSION}, not {version}")
     out.mkdir(parents=True, exist_ok=True)
     tables = schema.metadata.sorted_tables
     made = [CreateTable(t) for t in tables] + [CreateIndex(i) for t in tables for i in t.indexes]
     definitions = [str(statement.compile(dialect=postgresql.dialect())).strip() for statement in made]
     with tempfile.TemporaryDirectory() as directory:
         file, copy = Path(directory, "study.db"), Path(directory, "copy.db")
-        for stored in STUDIES:
+        for stored in studies:
             make(stored, f"sqlite:///{file}")
         with closing(sqlite3.connect(file)) as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
         shutil.copy(file, copy)
         expected = {}
-        for stored in STUDIES:
+        for stored in studies:
             optimizer = opened(stored, f"sqlite:///{copy}", adapter.strategy(*stored.case.strategy))
             expected[stored.name] = {"seen": read(optimizer), "next": suggestions(stored, optimizer)}
             optimizer.storage.close()
@@ -101,4 +103,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write(STUDIES, VERSION)

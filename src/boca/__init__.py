@@ -16,14 +16,18 @@ from boca.domain.runs import Verdict
 from boca.domain.space import Choice, Float, Int, Space
 from boca.domain.steps import Steps
 from boca.domain.trial import History, Suggestion, Trial
+from boca.domain.version import VERSION
+from boca.execution.executors.handle import Run
+from boca.execution.optimize import optimize
 from boca.execution.result import Result
 from boca.execution.run import maximize, minimize
 from boca.model.surrogate import Surrogate
 from boca.strategies import GPEI, GPUCB, MFGPUCB, MFSKO, Boca, RandomSearch, Strategy
+from boca.study.front import FrontRecommendation
 from boca.study.optimizer import Optimizer
 from boca.study.recommendation import Recommendation
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "GPEI",
@@ -38,6 +42,7 @@ __all__ = [
     "Candidates",
     "Choice",
     "Float",
+    "FrontRecommendation",
     "History",
     "Int",
     "Optimizer",
@@ -45,6 +50,7 @@ __all__ = [
     "RandomSearch",
     "Recommendation",
     "Result",
+    "Run",
     "Space",
     "Steps",
     "Strategy",
@@ -54,6 +60,7 @@ __all__ = [
     "Verdict",
     "maximize",
     "minimize",
+    "optimize",
     "problems",
     "seconds",
     "stopping",

@@ -1,5 +1,5 @@
 """Ready-made callbacks for `maximize` and `minimize`: the public names of `boca.execution.callbacks`."""
 
-from boca.execution.callbacks import Log, Progress
+from boca.execution.callbacks import JsonLines, Log, Progress
 
-__all__ = ["Log", "Progress"]
+__all__ = ["JsonLines", "Log", "Progress"]

@@ -8,11 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 import boca
-from cli.studies import SPEC, command, said
+from boca.study.storage import Lease, Owner
+from cli.studies import SPEC, command, said, stored
 
 
 def test_a_study_runs_to_its_end_and_running_it_again_does_nothing(folder):
@@ -23,18 +25,18 @@ def test_a_study_runs_to_its_end_and_running_it_again_does_nothing(folder):
         r"^recommended: a = 0\.\d+, kind = round: expected .* ± .*; it was run at the target$", first.stdout, re.M
     )
     assert "4 trials, spent 4 of 4 target evaluations" in first.stdout
-    assert first.stderr.count("trial ") == 4
+    assert first.stderr.count(" % spent") == 4
     assert (folder / "bowl.db").exists()
     again = command("run", "study.toml")
     assert again.returncode == 0
     assert again.stdout == first.stdout
-    assert "trial " not in again.stderr
+    assert again.stderr.count(" % spent") == 1  # what it resumes
 
 
 def test_a_killed_study_resumes_where_it_was(folder):
     arguments = [sys.executable, "-m", "boca", "run", "study.toml"]
     process = subprocess.Popen(arguments, env={**os.environ, "BOWL_SLEEP": "0.5"}, stderr=subprocess.PIPE, text=True)
-    while "trial 1" not in process.stderr.readline():
+    while " 50 % spent" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
@@ -59,7 +61,7 @@ def test_ctrl_c_waits_for_what_runs_and_exits_with_130(folder):
         text=True,
         start_new_session=True,
     )
-    while "trial 0" not in process.stderr.readline():
+    while " 25 % spent" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -110,3 +112,33 @@ def test_a_damaged_study_is_not_resumed(damaged, description, words):
     status, told = said("run", "study.toml")
     assert status == 2
     assert words in told
+
+
+def test_a_line_per_trial_has_the_time_and_quiet_has_none(folder):
+    ran = command("run", "study.toml")
+    assert re.match(r"\d\d:\d\d:\d\d     0  -?[\d.]+ +n=10  best ", ran.stderr)
+    again = command("run", "study.toml", "--quiet", "--storage", "other.db")
+    assert again.stderr == ""
+    assert again.stdout == ran.stdout
+
+
+def test_json_lines_end_with_the_result(folder):
+    ran = command("run", "study.toml", "--json")
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [one["event"] for one in found] == ["trial"] * 4 + ["end"]
+    assert found[-1]["value"] == max(one["value"] for one in found[:-1])
+    assert found[-1]["trials"] == 4
+    assert ran.stderr == ""
+    refused = command("run", "study.toml", "--json", "--quiet")
+    assert refused.returncode == 2
+    assert "Type one of them" in refused.stderr
+
+
+def test_what_is_resumed_and_taken_over_is_said(folder):
+    opt = stored()
+    opt.tell(opt.ask(), -0.5)
+    opt.ask(lease=Lease(owner=replace(Owner.me(), started="in another life")))
+    opt.storage.close()
+    said = command("run", "study.toml").stderr
+    assert "Resuming 'bowl': 2 trials (1 complete, 1 running), best -0.5 (#0), 25 % spent." in said
+    assert f"Trial 1 is taken over (attempt 2): process {os.getpid()} on {Owner.me().host}, the driver died" in said

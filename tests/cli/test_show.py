@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import boca
 from boca.cli import show
 from boca.domain.reasons import Reasons
+from boca.study.storage import Lease, Owner
 from cli.studies import said, stored
 
 DIVERGED = "The solver diverged at once. " + "It says so at length. " * 20
@@ -159,6 +162,27 @@ def test_one_trial_is_told_in_words(wide):
     assert json.loads(said("show", "wide.db", "wide", "--why", 28, "--json")[1])["why"] == trial.why
 
 
+def test_one_trial_says_when_and_where_it_ran(wide):
+    words = " ".join(" ".join(lines("--why", 28)).split())
+    mine = f"process {os.getpid()} on {Owner.me().host}"
+    assert f"on {mine}, boca {boca.__version__}" in words
+    assert " ran 20" in words
+    assert "since 20" in " ".join(lines("--why", 30))
+    shown = json.loads(said("show", "wide.db", "wide", "--trial", 28)[1])
+    assert shown["began"].endswith("Z")
+    assert (shown["process"], shown["attempts"]) == (os.getpid(), [])
+
+
+def test_an_attempt_that_gave_no_result_is_told(folder):
+    opt = stored()
+    opt.ask(lease=Lease(owner=replace(Owner.me(), started="in another life")))
+    opt.take_over(Lease())
+    opt.storage.close()
+    words = " ".join(said("show", "bowl.db", "bowl", "--why", 0)[1].split())
+    assert "before since 20" in words
+    assert f"process {os.getpid()} on {Owner.me().host}: the driver died" in words
+
+
 def test_the_numbers_behind_a_choice_are_shown():
     why = {
         "reason": "It is high there.",
@@ -168,7 +192,7 @@ def test_the_numbers_behind_a_choice_are_shown():
         "hyperparameters": {"h_x": [1]},
     }
     trial = boca.Trial(3, {"a": 0.25}, {}, 1.0, Reasons.of(why), output="one\ntwo")
-    text = show._in_words(trial, 80)
+    text = show._in_words(trial, (), 80)
     assert "  in numbers  mean = 0.512, xi = 0.25" in text
     assert text[-3:] == ["  output", "    one", "    two"]
 

@@ -13,11 +13,16 @@ HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1
 PATHS = [
     "/",
     "/page.js",
+    "/timeline.js",
+    "/compare.js",
+    "/start.js",
     "/style.css",
     "/plotly.js",
     "/api/studies",
     "/api/study?name=bowl",
     "/api/trial?name=bowl&number=0",
+    "/api/timeline?name=bowl",
+    "/api/compare?name=bowl",
 ]
 
 

@@ -14,15 +14,21 @@ from boca.study.storage.sql import Database
 from dashboard.conftest import begin, run
 
 TOKEN = "correct-horse-battery"
+SCRIPTS = ("page.js", "timeline.js", "compare.js", "start.js")
 HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>&amp;__proto__'
 PATHS = [
     "/",
     "/page.js",
+    "/timeline.js",
+    "/compare.js",
+    "/start.js",
     "/style.css",
     "/plotly.js",
     "/api/studies",
     "/api/study?name=bowl",
     "/api/trial?name=bowl&number=0",
+    "/api/timeline?name=bowl",
+    "/api/compare?name=bowl",
 ]
 
 
@@ -170,22 +176,56 @@ def test_two_thousand_trials_are_told_in_columns_and_one_more_in_a_few_bytes(url
     assert time.perf_counter() - began < 2.0
 
 
+# The timeline -------------------------------------------------------------------------------------------------------
+
+
+def test_the_timeline_is_sent_when_it_changed(study, url, page_of):
+    page = page_of(url)
+    answer = page.get("/api/timeline?name=bowl")
+    assert sorted(answer.json()["timeline"]["number"]) == list(range(5))
+    tag = {"If-None-Match": answer.headers["etag"]}
+    assert page.get("/api/timeline?name=bowl", headers=tag).status_code == 304
+    run(study, 1)
+    page.look()
+    assert page.get("/api/timeline?name=bowl", headers=tag).status_code == 200
+    assert page.get("/api/timeline?name=nothing").status_code == 404
+
+
+# Several studies -----------------------------------------------------------------------------------------------------
+
+
+def test_studies_are_compared_in_the_order_in_which_they_are_named(study, url, page_of):
+    run(begin(url, name="other", seed=1), 4)
+    page = page_of(url)
+    answer = page.get("/api/compare?name=other&name=bowl&name=missing&name=other")
+    assert [curve["name"] for curve in answer.json()["curves"]] == ["other", "bowl"]
+    again = page.get("/api/compare?name=other&name=bowl", headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status_code == 200  # other names, another answer
+    same = page.get(
+        "/api/compare?name=other&name=bowl&name=missing&name=other", headers={"If-None-Match": answer.headers["etag"]}
+    )
+    assert same.status_code == 304
+    assert page.get("/api/compare").json() == {"curves": []}
+    assert page.get("/api/compare?name=%E2%82%AC").json() == {"curves": []}
+
+
 # What it is made of -----------------------------------------------------------------------------------------------
 
 
 def test_files_are_sent_once(resting):
-    for path in ("/", "/page.js", "/style.css", "/plotly.js"):
+    for path in ("/", "/page.js", "/timeline.js", "/compare.js", "/start.js", "/style.css", "/plotly.js"):
         first = resting.get(path)
         assert first.status_code == 200
         assert resting.get(path, headers={"If-None-Match": first.headers["etag"]}).status_code == 304
 
 
 def test_the_page_asks_nobody_else():
-    for name in ("page.html", "page.js", "style.css"):
+    for name in ("page.html", *SCRIPTS, "style.css"):
         text = resources.files("boca.dashboard").joinpath("static", name).read_text(encoding="utf-8")
         assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", text), name
 
 
 def test_the_page_makes_no_markup_of_text():
-    text = resources.files("boca.dashboard").joinpath("static/page.js").read_text(encoding="utf-8")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", text)
+    for name in SCRIPTS:
+        text = resources.files("boca.dashboard").joinpath("static", name).read_text(encoding="utf-8")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", text)

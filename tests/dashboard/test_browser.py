@@ -117,6 +117,27 @@ def test_the_list_leads_to_a_study(browser, server):
     assert browser.errors() == []
 
 
+def test_studies_are_compared_in_one_chart(browser, server, url):
+    run(begin(url, name="second", seed=1), 6)
+    go(browser, server, "#")
+    browser.wait("document.querySelectorAll('#studies input').length >= 2 && window.Plotly")
+    browser.value("document.querySelectorAll('#studies input').forEach((box) => box.click())")
+    browser.wait("document.querySelectorAll('#compare .scatterlayer .trace').length >= 2")
+    assert browser.value("location.hash").startswith("#compare/")
+    names = browser.value("[...document.querySelectorAll('#compare .legendtext')].map((text) => text.textContent)")
+    assert {"bowl", "second"} <= set(names)
+    browser.value("document.querySelectorAll('#studies input').forEach((box) => box.checked && box.click())")
+    browser.wait("document.querySelector('#comparison').hidden")
+    assert browser.errors() == []
+
+
+def test_the_timeline_has_a_bar_for_every_trial(browser, server):
+    show(browser, server, "bowl")
+    browser.wait("document.querySelectorAll('#timeline .bars .point').length >= 6")
+    assert "busy" in browser.text("#timeline-note")
+    assert browser.errors() == []
+
+
 def test_a_result_is_seen_without_a_reload_within_two_seconds(browser, server, url):
     study = begin(url, name="live")
     show(browser, server, "live")

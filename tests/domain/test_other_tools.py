@@ -63,7 +63,7 @@ def test_an_optimizer_names_its_own_argument(given, ours):
 
 
 def test_a_problem_names_its_own_argument():
-    with pytest.raises(UnknownArgument, match=r"boca.Problem has no argument 'directions'.*direction='maximize'"):
+    with pytest.raises(UnknownArgument, match=r"boca.Problem has no argument 'directions'.*outcomes="):
         boca.Problem(SPACE, directions=["minimize"])
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+import time
 
 import pytest
 
-from boca.domain.words import expected, printable, readable, text
+from boca.domain.words import duration, expected, moment, printable, readable, text
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,26 @@ def test_a_mean_has_the_digits_that_its_deviation_allows(mean, std, words):
 def test_what_a_terminal_obeys_is_made_visible():
     assert printable("a\x1b[31mb\x07\u202ec\ud800 ü漢") == "a\\x1b[31mb\\x07\\u202ec\\ud800 ü漢"
     assert text("\x1b]0;x") == "\\x1b]0;x"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.01234, "0.0123 s"),
+        (59.9, "59.9 s"),
+        (60.0, "1 min"),
+        (245.4, "4 min 5 s"),
+        (7800.0, "2 h 10 min"),
+        (273_600.0, "3 d 4 h"),
+        (math.inf, "unknown"),
+    ],
+)
+def test_a_span_has_two_units(seconds, words):
+    assert duration(seconds) == words
+
+
+def test_a_moment_is_of_this_place_and_a_damaged_one_is_unknown(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    assert moment(1795129669.8) == "2026-11-19 23:07:49"
+    assert moment(math.nan) == "unknown"

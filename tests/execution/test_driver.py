@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +18,13 @@ import pytest
 import boca
 from boca import Float, Int, Optimizer, Problem, RandomSearch, Space, seconds, targets
 from boca.domain.errors import BocaError
+from boca.execution import timing
 from boca.execution.driver import Driver
 from boca.execution.executors import Outcome
 from boca.execution.executors.base import finished
+from boca.execution.executors.inflight import InFlightEngine
+from boca.execution.executors.pool import Pool
+from boca.study.ahead import Ahead
 from boca.study.storage import Lease, Owner
 
 SPACE = Space(a=Float(0, 1))
@@ -424,3 +428,32 @@ def test_a_clock_that_jumps_robs_no_driver_of_this_machine(monkeypatch, tmp_path
         assert one.take_over(Lease()) == []
         assert not one.storage.hand_back(one.running[0])
         monkeypatch.undo()
+
+
+class Slow:
+    """Takes a while to choose, as a model with many results does."""
+
+    def suggest(self, problem, history, budget, rng):
+        time.sleep(0.02)
+        return RandomSearch().suggest(problem, history, budget, rng)
+
+
+@pytest.mark.parametrize(("workers", "share", "ahead"), [(4, 0.05, True), (4, 1e9, False), (1, 0.05, False)])
+def test_trials_are_chosen_ahead_where_a_worker_would_wait(workers, share, ahead, monkeypatch):
+    monkeypatch.setattr(timing, "_IDLE_SHARE", share)
+    taken = []
+    take = Ahead.take
+
+    def noted(self, *given):
+        trial = take(self, *given)
+        taken.append(trial is not None)
+        return trial
+
+    monkeypatch.setattr(Ahead, "take", noted)
+    problem = Problem(SPACE, cost=lambda z: 1.0)
+    opt = Optimizer(problem, budget=targets(16), strategy=Slow(), seed=0)
+    with ThreadPoolExecutor(workers) as pool:
+        engine = InFlightEngine(Pool(pool, lambda x: time.sleep(0.3) or x["a"], None), takes_fidelity=False)
+        drive(opt, engine)
+    assert len(opt.history.complete) == 16
+    assert any(taken) == ahead

@@ -193,6 +193,14 @@ def test_what_lies_above_the_diagonal_of_a_factor_is_never_read(by):
         np.testing.assert_array_equal(verb(other), verb(factor))
 
 
+@pytest.mark.parametrize("n", [5, 161])
+def test_numbers_above_the_diagonal_that_single_precision_lacks_do_no_harm(n):
+    L = np.tril(np.random.default_rng(0).random((n, n)) * 0.1) + np.eye(n)
+    odd = np.asfortranarray(L + np.triu(np.full((n, n), 1e200), 1))
+    b = np.ones((n, 2), dtype=np.float32, order="F")
+    np.testing.assert_array_equal(Factor(odd).whiten(b), Factor(np.asfortranarray(L)).whiten(b))
+
+
 def test_only_many_columns_are_worth_an_inverse():
     factor, _ = linalg.factor(positive_definite(40, seed=9))
     factor.whiten(np.ones((40, 9)))

@@ -17,11 +17,10 @@ DEPTH = {"max_depth": boca.Int(1, 12), "min_samples_leaf": boca.Int(1, 30, log=T
 
 
 def search(estimator=TREE, space=DEPTH, fidelity=None, **settings):
-    """Return a small search, which every argument may change."""
+    """Return a small search without a clock, which every argument may change."""
     fidelity = {"n_samples": (40, None)} if fidelity is None else fidelity
-    return FidelitySearchCV(
-        estimator, space, fidelity, **({"budget": boca.targets(3), "cv": 3, "random_state": 0} | settings)
-    )
+    defaults = {"cost": "product", "budget": boca.targets(3), "cv": 3, "random_state": 0}
+    return FidelitySearchCV(estimator, space, fidelity, **(defaults | settings))
 
 
 def scores(fitted):

@@ -74,7 +74,7 @@ def test_a_fingerprint_knows_spaces_their_order_and_the_strategy() -> None:
 def test_a_point_out_of_range_or_incomplete_is_none() -> None:
     x = {"a": optuna_bridge.Dimension.of(boca.Float(0, 1), "a")}
     z = {"n": optuna_bridge.Dimension.of(boca.Int(1, 9), "n")}
-    bridge = optuna_bridge.Bridge.of(x, z, {}, None, boca.Boca(), "maximize")
+    bridge = optuna_bridge.Bridge.of(x, z, {}, None, boca.Boca(), {"direction": "maximize"})
     assert bridge.point({"a": 0.5, "n": 3}) == ({"a": 0.5}, {"n": 3})
     assert bridge.point({"a": 0.5}) is None
     assert bridge.point({"a": 2.0, "n": 3}) is None

@@ -234,3 +234,39 @@ def test_constraints_of_another_sampler_become_outcomes():
         boca.Space(a=boca.Float(0, 1)), direction="minimize", subject_to={"latency": boca.AtMost(20.0)}
     )
     assert from_optuna(study, problem)[0].outcomes == {"latency": 22.5}
+
+
+def test_several_objectives_go_to_optuna_and_back() -> None:
+    outcomes = {"loss": "minimize", "speed": "maximize", "recall": boca.AtLeast(0.5)}
+    problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Int(1, 9)), outcomes=outcomes)
+    opt = boca.Optimizer(problem, budget=None, strategy=boca.RandomSearch(), seed=0)
+    for _ in range(4):
+        trial = opt.ask()
+        opt.tell(trial, {"loss": trial.x["a"] ** 2, "speed": trial.x["a"], "recall": 1 - trial.x["a"]}, seconds=1.0)
+    opt.tell(opt.ask(), {"loss": None, "speed": 1.0, "recall": 1.0}, seconds=1.0)
+    study = to_optuna(opt)
+    assert [d.name for d in study.directions] == ["MINIMIZE", "MAXIMIZE"]
+    assert study.metric_names == ["loss", "speed"]
+    assert [t.values for t in study.trials[:4]] == [[t.outcomes["loss"], t.outcomes["speed"]] for t in opt.history[:4]]
+    assert study.trials[4].state.name == "FAIL"
+    assert {t.number for t in study.best_trials} == {t.number for t in opt.front}
+    other = boca.Optimizer(problem, budget=None, strategy=boca.RandomSearch(), seed=1)
+    other.add_all(from_optuna(study, problem))
+    assert [t.outcomes for t in other.history] == [t.outcomes for t in opt.history[:4]]
+    swapped = boca.Problem(problem.space, problem.fidelity, outcomes={"speed": "minimize", "loss": "minimize"})
+    with pytest.raises(InvalidInput, match="to minimize speed"):
+        from_optuna(study, swapped)
+    with pytest.raises(InvalidInput, match="best_trials"):
+        best_at_target(study, target={"n": 9})
+
+
+def test_objectives_without_names_are_matched_by_their_order() -> None:
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    study.add_trial(
+        optuna.trial.create_trial(values=[1.0, 2.0], params={"a": 0.5}, distributions={"a": FloatDistribution(0, 1)})
+    )
+    outcomes = {"loss": "minimize", "speed": "maximize"}
+    problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), outcomes=outcomes)
+    assert from_optuna(study, problem)[0].outcomes == {"loss": 1.0, "speed": 2.0}
+    with pytest.raises(InvalidInput, match="Pass a problem with outcomes="):
+        from_optuna(study, boca.Problem(boca.Space(a=boca.Float(0, 1))))

@@ -544,10 +544,29 @@ def test_random_trials_are_never_silent(caplog: pytest.LogCaptureFixture) -> Non
     assert "none of the 3 complete trials" in said[-1]
 
 
-def test_several_objectives_are_refused() -> None:
-    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler())
-    with pytest.raises(InvalidInput, match="2 objectives"):
-        study.optimize(lambda trial: (trial.suggest_float("a", 0, 1), 1.0), n_trials=1)
+def test_several_directions_are_searched_for_a_front() -> None:
+    def two(trial: optuna.Trial) -> tuple[float, float]:
+        a, b = trial.suggest_float("a", 0.0, 1.0), trial.suggest_float("b", 0.0, 1.0)
+        n = trial.suggest_int("n", 1, 10)
+        return a + b + 0.1 / n, (a - 1) ** 2 + b
+
+    study = optuna.create_study(
+        directions=["minimize", "minimize"], sampler=BocaSampler({"n": boca.Int(1, 10)}, cost=lambda z: z["n"], seed=0)
+    )
+    study.optimize(two, n_trials=14)
+    assert [t.state.name for t in study.trials] == ["COMPLETE"] * 14
+    why = [t.user_attrs["boca:why"] for t in study.trials]
+    chosen = [each for each in why if each["phase"] == "model"]
+    assert chosen
+    assert [*chosen[-1]["outcomes"]] == ["objective 0", "objective 1"]
+    assert chosen[-1]["acquisition"] == "log_ehvi"
+    assert min(t.params["n"] for t in study.trials) < 10
+
+
+def test_more_directions_than_four_are_refused() -> None:
+    study = optuna.create_study(directions=["minimize"] * 5, sampler=BocaSampler(seed=0))
+    with pytest.raises(InvalidInput, match="5 objectives"):
+        study.optimize(lambda trial: [trial.suggest_float("a", 0.0, 1.0)] * 5, n_trials=2)
 
 
 @pytest.mark.parametrize(

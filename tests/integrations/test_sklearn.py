@@ -354,7 +354,13 @@ def test_a_search_takes_the_names_of_a_random_search(fitted):
     distributions = {"max_depth": randint(1, 12), "min_samples_leaf": (1, 30, "log")}
     ours = search(space={"max_depth": (1, 11), "min_samples_leaf": boca.Int(1, 30, log=True)}).fit(X, Y)
     theirs = FidelitySearchCV(
-        TREE, param_distributions=distributions, fidelity={"n_samples": (40, None)}, n_iter=3, cv=3, random_state=0
+        TREE,
+        param_distributions=distributions,
+        fidelity={"n_samples": (40, None)},
+        cost="product",
+        n_iter=3,
+        cv=3,
+        random_state=0,
     ).fit(X, Y)
     assert essentials(theirs) == essentials(ours)
     assert theirs.get_params()["n_iter"] == 3

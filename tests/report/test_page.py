@@ -8,12 +8,11 @@ import hashlib
 import json
 import re
 
-from plotly.offline import get_plotlyjs
-
 import boca
 from boca import Float, Space, report
 from boca.domain.words import expected
 from boca.report import figures, page
+from boca.report.library import plotly
 from report.made import EVIL, NAMES, Page, made, of
 
 
@@ -78,7 +77,7 @@ def test_what_is_packed_cannot_end_its_script_and_comes_back(parsed):
         assert re.fullmatch(r"[A-Za-z0-9+/=]*", raw)
     assert gzip.decompress(base64.b64decode(page.packed(EVIL))).decode() == EVIL
     assert page.packed(EVIL) == page.packed(EVIL)
-    assert parsed.unpacked("library") == get_plotlyjs()
+    assert parsed.unpacked("library") == plotly()
 
 
 def test_what_is_said_of_a_trial_is_in_the_file_once():

@@ -148,7 +148,7 @@ def informative(of, history, u, **given):
     model, feasibility = beliefs(of, history)
     cost = of.grid_costs
     index = cheapest_informative(
-        u, model, feasibility, cost=cost, target_cost=of.target_cost, beta=2.0, c=0.25, **settings
+        u, [model], feasibility, cost=cost, target_cost=of.target_cost, beta=2.0, c=0.25, **settings
     )
     return None if index is None else of.grid[0][index]
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import boca
+from boca.domain.attempt import DIED, Attempt
 from boca.domain.errors import InvalidInput
 from boca.study import trial_io
 
@@ -401,3 +402,35 @@ def test_brackets_without_end_are_a_mistake_in_a_line(tmp_path):
     opt = boca.Optimizer(boca.Problem(boca.Space(a=boca.Float(0, 1))), budget=boca.targets(9), seed=0)
     with pytest.raises(InvalidInput, match=r"line 1 of t\.jsonl"):
         opt.add_all(tmp_path / "t.jsonl")
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_a_parameter_may_have_the_name_of_a_clock_column(format, tmp_path):
+    names = boca.Space(worker=boca.Float(0, 1), version=boca.Int(1, 9))
+    problem = boca.Problem(names, boca.Space(host=boca.Int(1, 9)), cost=lambda z: float(z["host"]))
+    first, second = (boca.Optimizer(problem, budget=None, strategy=boca.RandomSearch(), seed=k) for k in (1, 2))
+    first.tell(first.ask(), 0.5)
+    file = tmp_path / f"old.{format}"
+    file.write_text(trial_io.text(first.history, format))
+    second.add_all(file)
+    assert seen(second.history) == seen(first.history)
+
+
+def test_exports_say_when_and_where(study):
+    rows = list(csv.DictReader(io.StringIO(trial_io.text(study.history, "csv"))))
+    lines = [json.loads(line) for line in trial_io.text(study.history, "jsonl").splitlines()]
+    for trial, row, line in zip(study.history, rows, lines, strict=True):
+        assert row["version"] == line["version"] == boca.__version__
+        if trial.added:
+            assert (row["began"], line["began"], line["host"]) == ("", None, None)
+        else:
+            assert (row["began"], int(row["process"])) == (line["began"], line["process"])
+            assert row["began"].endswith("Z")
+            assert (row["ended"] == "") == (trial.state == "running")
+
+
+def test_json_lines_have_the_attempts_without_a_result(study):
+    lost = {7: (Attempt(0, 0.0, None, "node", 1, DIED),)}
+    lines = [json.loads(line) for line in trial_io.text(study.history, "jsonl", lost).splitlines()]
+    assert lines[7]["attempts"] == [lost[7][0].to_json()]
+    assert not any("attempts" in line for k, line in enumerate(lines) if k != 7)

@@ -216,18 +216,22 @@ class Ledger:
         return found
 
     def _warnings_of_the_target(self) -> list[str]:
-        if self.history.best(self.problem) is not None:
+        if self.history.front(self.problem):
             return []
         if self.target is not None and self.total < self.target * (1.0 - _EQUAL_AMOUNTS):
             return [
                 f"The budget of {self.in_words(self.total)} does not cover one query at the target, which costs "
                 f"{self.in_words(self.target)}. The recommendation is not verified."
             ]
-        if self.problem.subject_to and any(self.problem.is_target(t.z) for t in self.history.valued):
-            return [f"No trial at the target is within every limit ({self._limits}): there is no best value."]
+        if self.problem.subject_to and any(self.problem.is_target(t.z) for t in self.history.told(self.problem)):
+            return [f"No trial at the target is within every limit ({self._limits}): there is no {self._sought}."]
         if self.history.complete:
-            return ["Nothing was completed at the target: there is no best value, only a recommendation."]
+            return [f"Nothing was completed at the target: there is no {self._sought}, only a recommendation."]
         return []
+
+    @property
+    def _sought(self) -> str:
+        return "front" if self.problem.objectives else "best value"
 
     @property
     def _limits(self) -> str:

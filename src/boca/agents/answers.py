@@ -32,7 +32,7 @@ def _line(studies: Studies, place: Place, name: str) -> dict[str, Any]:
     if trouble is not None:
         return line | {"note": trouble}
     view = studies.view(name)
-    return line | {"direction": view.problem.direction, **_counts(view), "best": _best(view)}
+    return line | {"direction": view.problem.aims, **_counts(view), "best": _best(view)}
 
 
 def status(view: StudyView, queued: int) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def status(view: StudyView, queued: int) -> dict[str, Any]:
     problem = view.problem
     return {
         "study": view.name,
-        "direction": problem.direction,
+        "direction": problem.aims,
         "space": _space(problem.space),
         "constraints": [constraint.words for constraint in problem.space.constraints],
         "fidelity": _space(problem.fidelity),
@@ -70,7 +70,7 @@ def history(view: StudyView, *, last: int, best: int | None, state: str | None) 
     if best is not None:
         better = sign(problem.direction)
         ranked = sorted(view.history.feasible(problem), key=lambda t: -better * (t.value or 0.0))
-        trials: Sequence[Trial] = ranked[:best]
+        trials: Sequence[Trial] = (view.front if problem.objectives else ranked)[:best]
     else:
         trials = [trial for trial in view.history if state in (None, trial.state)][-last:]
     return {"of": len(view.history), "trials": [trial_of(t, problem) for t in trials]}
@@ -85,6 +85,12 @@ def why(trial: Trial, problem: Problem) -> dict[str, Any]:
 
 def recommended(view: StudyView) -> dict[str, Any]:
     """Return the point to use at the target, with what the model expects of it."""
+    if view.problem.objectives:
+        members = [
+            {"x": one.x, "mean": one.mean, "std": one.std, "verified": one.verified, "words": one.words}
+            for one in view.recommended_front
+        ]
+        return {"front": members}
     advised = view.recommendation
     if advised is None:
         return {"x": None, "words": view.why_no_model}
@@ -122,6 +128,8 @@ def trial_of(trial: Trial, problem: Problem) -> dict[str, Any]:
 
 
 def _best(view: StudyView) -> dict[str, Any]:
+    if view.problem.objectives:
+        return {"front": [{"number": t.number, "outcomes": t.outcomes, "x": t.x} for t in view.front]}
     found = view.best
     if found is None:
         return {"number": None, "words": nothing_best(view.problem, view.history)}

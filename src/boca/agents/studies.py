@@ -181,12 +181,15 @@ def _constrained(name: str, described: Space) -> Space:
 
 
 def _with_space(problem: Problem, space: Space) -> Problem:
+    aims: dict[str, Any] = {"direction": problem.direction}
+    if problem.objectives:
+        aims = {"outcomes": problem.objectives, "reference": problem.reference}
     return Problem(
         space,
         problem.fidelity,
         cost=problem.cost if problem.fidelity and problem.has_declared_cost else None,
         target=problem.target,
-        direction=problem.direction,
+        **aims,
         deterministic=problem.deterministic,
         first=problem.first,
         subject_to=problem.subject_to,

@@ -22,6 +22,7 @@ from boca.cli import look, manage
 from boca.cli.mcp import mcp
 from boca.cli.run import run
 from boca.cli.show import show
+from boca.cli.status import status
 from boca.domain.errors import BocaError, ObjectiveFailed
 from boca.domain.words import printable
 from boca.execution.executors.remote import RemoteTraceback
@@ -84,7 +85,7 @@ def _options(
 
     boca run study.toml runs the study that a file describes, or resumes it.
 
-    boca show, best and export read what is stored, also during a run.
+    boca status says who works on a study; boca show, best and export read what is stored, also during a run.
     """
 
 
@@ -97,6 +98,7 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', 
 for _command in (
     run,
     show,
+    status,
     look.best,
     look.export,
     look.backup,

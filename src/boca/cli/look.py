@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from boca.cli.arguments import Json, Name, Url
+from boca.domain.attempt import Attempt
 from boca.domain.errors import InvalidInput
 from boca.domain.trial import Trial
 from boca.domain.words import expected, point
@@ -28,10 +30,13 @@ def read(url: str, name: str) -> StoredStudy:
 
 
 def best(url: Url, name: Name, as_json: Json = False) -> None:
-    """Print the best trial at the target; exit with status 1 if there is none yet."""
+    """Print the best trial at the target, or all of the front; exit with status 1 if there is none yet."""
     study = read(url, name)
     with understood(name):
         view = stored(name, study.spec, study.history)
+    if study.problem.objectives and view.front:
+        _print_front(view.front, as_json)
+        return
     found = view.best
     if found is None:
         if as_json:
@@ -52,6 +57,15 @@ def best(url: Url, name: Name, as_json: Json = False) -> None:
         print(f"{found.value!r} at {point(found.x)} (trial {found.number}){outcomes}{believed}")
 
 
+def _print_front(front: list[Trial], as_json: bool) -> None:
+    """Print one line per trial of a front, or all of them as a JSON array."""
+    if as_json:
+        print(json.dumps([everything(trial) for trial in front], ensure_ascii=False))
+        return
+    for trial in front:
+        print(f"{point(trial.outcomes)} at {point(trial.x)} (trial {trial.number})")
+
+
 def export(
     url: Url,
     name: Name,
@@ -63,7 +77,8 @@ def export(
     """Write the trials of a study as CSV or JSON lines."""
     if out is not None:
         refuse_to_replace(out, "--out")
-    content = trial_io.text(read(url, name).history, format)  # type: ignore[arg-type]
+    study = read(url, name)
+    content = trial_io.text(study.history, format, study.attempts)  # type: ignore[arg-type]
     if out is None:
         sys.stdout.write(content)
         return
@@ -113,6 +128,7 @@ def report(
     print(reports.write(reports.load(url, name), out, optimum=optimum))
 
 
-def everything(trial: Trial) -> dict[str, Any]:
-    """Return what is stored of a trial, with z and the value that its observations give it."""
-    return trial.to_json() | {"z": trial.z, "value": trial.value, "noise": trial.noise, "outcomes": trial.outcomes}
+def everything(trial: Trial, attempts: Sequence[Attempt] = ()) -> dict[str, Any]:
+    """Return what is stored of a trial, with z and the value that its observations give it, and times in UTC."""
+    told = {"z": trial.z, "value": trial.value, "noise": trial.noise, "outcomes": trial.outcomes}
+    return trial.to_json() | told | trial.clock() | {"attempts": [attempt.to_json() for attempt in attempts]}

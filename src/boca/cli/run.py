@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from boca.accounting.ledger import Ledger
-from boca.domain.errors import BocaError, Terminated
+from boca.domain.errors import BocaError, InvalidInput, Terminated
 from boca.domain.words import point, readable
 from boca.execution import run as execution
-from boca.execution.callbacks import Log, Progress
-from boca.execution.options import RunOptions, StudyOptions
+from boca.execution.callbacks import JsonLines, Log, Progress
+from boca.execution.lines import state
+from boca.execution.options import Callback, RunOptions, StudyOptions
 from boca.execution.result import Result
 from boca.study.recommendation import nothing_best
 from boca.study.storage.location import location
@@ -39,12 +40,25 @@ def run(
             help="Permit a larger budget than the stored one, and new strategy fields of this version.",
         ),
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No line per trial: warnings and the result only.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object per trial and for the result, on standard output.")
+    ] = False,
 ) -> None:
-    """Run the study of a file until its budget is spent; resume it after any interruption."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    """Run the study of a file until its budget is spent; resume it after any interruption.
+
+    Exit status: 0 done, 1 nothing at the target, 2 a mistake or a storage that fails, 130 Ctrl-C, 143 SIGTERM.
+    """
+    level = logging.WARNING if quiet or as_json else logging.INFO
+    logging.basicConfig(level=level, format="%(asctime)s  %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    if quiet and as_json:
+        raise InvalidInput("--quiet prints no line per trial and --json prints one; got both. Type one of them.")
     status = 0
+    show = _shown(quiet=quiet, as_json=as_json)
     try:
-        result = _result(load(file), workers, storage, allow_change=allow_change)
+        result = _result(load(file), workers, storage, show, allow_change=allow_change)
     except Terminated as stopped:
         if not isinstance(stopped.result, Result):
             raise
@@ -52,16 +66,30 @@ def run(
     except BocaError as error:
         error.args = tuple(_in_options(str(argument)) for argument in error.args)
         raise
-    _print_result(result)
+    if isinstance(show, JsonLines):
+        show.write(_as_json(result))
+    else:
+        _print_result(result)
     if status:
         raise typer.Exit(status)
     if result.interrupted:
         raise typer.Exit(130)
-    if result.x is None:
+    if not result.front:
         raise typer.Exit(1)
 
 
-def _result(study: StudyFile, workers: int | None, storage: str | None, *, allow_change: bool) -> Result:
+def _shown(*, quiet: bool, as_json: bool) -> Callback | None:
+    """Return what tells of every trial; a line that is written over is of no use in a file."""
+    if quiet:
+        return None
+    if as_json:
+        return JsonLines()
+    return Progress() if sys.stderr.isatty() else Log()
+
+
+def _result(
+    study: StudyFile, workers: int | None, storage: str | None, show: Callback | None, *, allow_change: bool
+) -> Result:
     return execution.drive(
         study.objective,
         study.problem,
@@ -78,7 +106,8 @@ def _result(study: StudyFile, workers: int | None, storage: str | None, *, allow
             timeout=study.timeout,
             max_retries=study.max_retries,
             grace=study.grace,
-            callbacks=Progress() if sys.stderr.isatty() else Log(),
+            callbacks=() if show is None else show,
+            progress=False,
         ),
     )
 
@@ -90,18 +119,42 @@ def _in_options(message: str) -> str:
     return message
 
 
+def _as_json(result: Result) -> dict[str, Any]:
+    """Return the last line for programs."""
+    advised = result.recommendation
+    found = {} if result.study is None else state(Ledger(result.study.problem, result.history, result.study.limit))
+    return {
+        "event": "end",
+        "trials": len(result.history),
+        **found,
+        "x": result.x,
+        "value": result.value,
+        "recommendation": None if advised is None else {"x": advised.x, "mean": advised.mean, "std": advised.std},
+        "interrupted": result.interrupted,
+        "warnings": list(result.warnings),
+    }
+
+
 def _print_result(result: Result) -> None:
     for warning in result.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    if result.x is None:
+    if result.x is None and result.front:
+        print(f"{len(result.front)} trials on the front:")
+        for trial in result.front:
+            print(f"  {point(trial.outcomes)} at {point(trial.x)} (trial {trial.number})")
+    elif result.x is None:
         words = "Nothing was completed at the target."
         if result.study is not None and result.study.problem.subject_to:
             words = f"There is no best: {nothing_best(result.study.problem, result.history)}."
         print(words)
     else:
         print(f"best at the target: {result.value:.6g} at {point(result.x)}")
-    if result.recommendation is not None:
-        advised = result.recommendation
+    advised = result.recommendation
+    if isinstance(advised, list):
+        unverified = [one for one in advised if not one.verified]
+        for one in unverified:
+            print(f"recommended, not run at the target: {point(one.x)}: {one.words}")
+    elif advised is not None:
         print(f"recommended: {point(advised.x)}: {advised.words}")
     count = len(result.history)
     print(f"{count} trial{'' if count == 1 else 's'}, spent {_spent(result)}")

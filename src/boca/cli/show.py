@@ -15,11 +15,12 @@ from boca.cli import table
 from boca.cli.arguments import Json, Url
 from boca.cli.look import everything, read
 from boca.cli.table import Column
+from boca.domain.attempt import Attempt
 from boca.domain.errors import InvalidInput, StorageFailed
 from boca.domain.failures import causes
 from boca.domain.problem import Problem
 from boca.domain.trial import State, Trial, sign
-from boca.domain.words import expected, option, point, printable, readable, text
+from boca.domain.words import duration, expected, moment, option, point, printable, readable, text
 from boca.study import spec
 from boca.study.recommendation import nothing_best
 from boca.study.storage.reader import Damaged, Reader, StoredStudy
@@ -32,7 +33,7 @@ _KEYS = {
 }
 _COUNTS = ("trials", "complete", "running", "failed")  # of the table of studies
 _MOST_REASONS = 5  # of failures that are listed below the trials
-_NUMBERS_OF_WHY = ("mean", "std", "ucb", "beta", "xi", "gamma", "c")
+_NUMBERS_OF_WHY = ("mean", "std", "ucb", "improvement", "hypervolume", "beta", "xi", "gamma", "c")
 
 
 def show(
@@ -62,7 +63,8 @@ def show(
         return
     trials = _picked(study, state, best, sort, last)
     if as_json:
-        print(json.dumps([everything(one) for one in trials], ensure_ascii=False))
+        of_each = [everything(one, study.attempts.get(one.number, ())) for one in trials]
+        print(json.dumps(of_each, ensure_ascii=False))
     else:
         table.page(_of_trials(study, trials, table.columns_of_terminal()))
 
@@ -85,7 +87,8 @@ def _show_studies(url: str, as_json: bool) -> None:
     else:
         columns = [
             Column("name", [summary["name"] for summary in summaries], is_number=False),
-            *(Column(head, [text(summary[head]) for summary in summaries]) for head in (*_COUNTS, "best")),
+            *(Column(head, [text(summary[head]) for summary in summaries]) for head in _COUNTS),
+            Column("best", [_best_of(summary) for summary in summaries]),
         ]
         print("\n".join(table.lines_of(columns)))
         for study in found:
@@ -105,13 +108,19 @@ def _summary(study: StoredStudy | Damaged) -> dict[str, Any]:
     found = study.history.best(study.problem)
     counts = {state: sum(t.state == state for t in study.history) for state in get_args(State)}
     best = None if found is None else found.value
+    front = {"front": len(study.history.front(study.problem))} if study.problem.objectives else {}
     return {
         "name": study.name,
         "trials": len(study.history),
         **{state: counts[state] for state in _COUNTS[1:]},
         "best": best,
+        **front,
         "broken": None,
     }
+
+
+def _best_of(summary: dict[str, Any]) -> str:
+    return f"front of {summary['front']}" if "front" in summary else text(summary["best"])
 
 
 def _spent(study: StoredStudy) -> str:
@@ -132,6 +141,11 @@ def _picked(study: StoredStudy, state: str | None, best: int | None, sort: str, 
         raise InvalidInput(f"--sort must be one of {', '.join(_KEYS)}; got {sort!r}.")
     trials = [trial for trial in study.history if state in (None, trial.state)]
     if best is not None:
+        if study.problem.objectives:
+            raise InvalidInput(
+                f"--best {best} needs one objective, and {study.name!r} has {', '.join(study.problem.objectives)}. "
+                f"Type `boca best` for its front."
+            )
         kept = {t.number for t in study.history.feasible(study.problem)}
         trials = _sorted([t for t in trials if t.number in kept], "value", study)[-best:]
     if sort != "number" or best is None:
@@ -181,13 +195,16 @@ def _problem(study: StoredStudy) -> Problem | None:
 
 def _columns(trials: Sequence[Trial], problem: Problem | None) -> list[Column]:
     is_at_target = problem.is_target if problem is not None and problem.fidelity else lambda z: False
+    has_value = problem is None or not problem.objectives
+    stars = ["*" if t.outcomes and is_at_target(t.z) else "" for t in trials]
+    numbers = [f"{t.number}{star}" for t, star in zip(trials, stars, strict=True)]
     values = [f"{text(t.value)}{'*' if t.value is not None and is_at_target(t.z) else ''}" for t in trials]
     parts = ("outcomes", "z", "x")
     names = [(part, name) for part in parts for name in _names(getattr(trial, part) for trial in trials)]
     return [
-        Column("number", [str(trial.number) for trial in trials]),
+        Column("number", [str(trial.number) for trial in trials] if has_value else numbers),
         Column("state", [trial.state for trial in trials], is_number=False),
-        Column("value", values),
+        *([Column("value", values)] if has_value else []),
         Column("cost", [readable(trial.cost) for trial in trials]),
         *(_column(part, name, trials) for part, name in names),
     ]
@@ -220,6 +237,8 @@ def _failures(trials: Sequence[Trial], width: int) -> list[str]:
 def _conclusion(study: StoredStudy, problem: Problem) -> str:
     found = study.history.best(problem)
     best = nothing_best(problem, study.history) if found is None else f"best {text(found.value)} (trial {found.number})"
+    if front := study.history.front(problem) if problem.objectives else []:
+        best = f"{len(front)} on the front"
     count = len(study.history)
     return f"{study.name}: {count} trial{'' if count == 1 else 's'}, {best}, {_spent(study)}"
 
@@ -238,9 +257,10 @@ def _show_trial(study: StoredStudy, trial: int | None, why: int | None, as_json:
         )
     found = study.history[number]
     if why is None or as_json:
-        print(json.dumps(everything(found), indent=None if as_json else 2, ensure_ascii=False))
+        all_of_it = everything(found, study.attempts.get(number, ()))
+        print(json.dumps(all_of_it, indent=None if as_json else 2, ensure_ascii=False))
     else:
-        table.page(_in_words(found, table.columns_of_terminal()))
+        table.page(_in_words(found, study.attempts.get(number, ()), table.columns_of_terminal()))
 
 
 def _feasibility(trial: Trial) -> str:
@@ -249,10 +269,39 @@ def _feasibility(trial: Trial) -> str:
         f"{text(name)} {expected(said['mean'], said['std'])} (limit {readable(said['limit'])}, "
         f"probability {said['probability']:.2g})"
         for name, said in trial.why.get("outcomes", {}).items()
+        if "limit" in said
     )
 
 
-def _in_words(trial: Trial, width: int) -> list[str]:
+def _objectives(trial: Trial) -> str:
+    """Return what the model expected of every one of several objectives."""
+    said = {name: one for name, one in trial.why.get("outcomes", {}).items() if "limit" not in one}
+    return ", ".join(f"{text(name)} {expected(one['mean'], one['std'])}" for name, one in said.items())
+
+
+def _when(began: float | None, ended: float | None) -> str:
+    """Return when something ran, by the clock of this place."""
+    if began is None:
+        return ""
+    if ended is None:
+        return f"since {moment(began)}"
+    return f"{moment(began)} to {moment(ended)}, {duration(max(ended - began, 0.0))}"
+
+
+def _where(trial: Trial) -> str:
+    asked = "" if trial.host is None else f"process {trial.process} on {trial.host}"
+    worker = "" if trial.worker is None else f"worker {trial.worker}"
+    version = "" if trial.version is None else f"boca {trial.version}"
+    return printable(", ".join(part for part in (asked, worker, version) if part))
+
+
+def _lost(attempt: Attempt) -> str:
+    """Return an attempt that gave no result."""
+    when = _when(attempt.began, attempt.ended)
+    return printable(f"{when}, process {attempt.process} on {attempt.host}: {attempt.ending}")
+
+
+def _in_words(trial: Trial, attempts: Sequence[Attempt], width: int) -> list[str]:
     """Return one trial as lines: what it is, what it gave, why it was chosen, and what it printed."""
     numbers = [f"{key} = {readable(trial.why[key])}" for key in _NUMBERS_OF_WHY if key in trial.why]
     parts = [
@@ -263,9 +312,13 @@ def _in_words(trial: Trial, width: int) -> list[str]:
         ("notes", point(trial.notes)),
         ("cost", readable(trial.cost)),
         ("seconds", "" if trial.seconds is None else readable(trial.seconds)),
+        ("ran", _when(trial.began, trial.ended)),
+        ("on", _where(trial)),
+        *(("before", _lost(attempt)) for attempt in attempts),
         ("failed with", printable(trial.reason or "")),
         ("why", trial.why.get("reason", "")),
         ("in numbers", ", ".join(numbers)),
+        ("expected", _objectives(trial)),
         ("within limits", _feasibility(trial)),
     ]
     lines = [f"Trial {trial.number}, {trial.state}"]

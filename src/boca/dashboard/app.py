@@ -5,10 +5,13 @@
 /api/studies      all studies, one line each
 /api/study        one study, with the trials that changed since an event
 /api/trial        one trial, with why it was chosen
+/api/timeline     when the last trials of a study ran
+/api/compare      the best so far of several studies
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import secrets
@@ -25,18 +28,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from boca.dashboard import views
+from boca.dashboard import clock, comparing, views
 from boca.dashboard.access import Guard
 from boca.dashboard.advice import Adviser
 from boca.dashboard.watch import Broken, WatchedStudy, Watcher
-from boca.domain.errors import InvalidInput, StorageFailed
+from boca.domain.errors import StorageFailed
+from boca.report.library import FILE
 
+_MOST_COMPARED = 8  # studies in one chart
 _MAX_DIGITS = 16  # of a number in a request: no study has more trials, and int() takes no longer text
 _FILES = {
     "/": ("boca.dashboard", "static/page.html", "text/html"),
     "/page.js": ("boca.dashboard", "static/page.js", "text/javascript"),
+    "/timeline.js": ("boca.dashboard", "static/timeline.js", "text/javascript"),
+    "/compare.js": ("boca.dashboard", "static/compare.js", "text/javascript"),
+    "/start.js": ("boca.dashboard", "static/start.js", "text/javascript"),
     "/style.css": ("boca.dashboard", "static/style.css", "text/css"),
-    "/plotly.js": ("plotly", "package_data/plotly.min.js", "text/javascript"),
+    "/plotly.js": ("boca.report", FILE, "text/javascript"),
 }
 
 
@@ -75,6 +83,8 @@ def create(
             Route("/api/studies", api.studies),
             Route("/api/study", api.study),
             Route("/api/trial", api.trial),
+            Route("/api/timeline", api.timeline),
+            Route("/api/compare", api.compare),
         ],
         middleware=[Middleware(Guard, names=names, token=token, cookie=cookie)],
         lifespan=life,
@@ -124,6 +134,20 @@ class _Api:
             return _json({"error": "The trial was deleted."}, 404)
         return _json(views.trial(shown, shown.history[number], heavy))
 
+    def timeline(self, request: Request) -> Response:
+        shown = self._watcher.world.studies.get(request.query_params.get("name", ""))
+        if not isinstance(shown, WatchedStudy):
+            return self._missing(shown)
+        return _answer(request, self._version(shown.version), lambda: {"timeline": clock.timeline(shown)})
+
+    def compare(self, request: Request) -> Response:
+        """Answer with the curves of the named studies; one that is broken or gone is left out."""
+        known = self._watcher.world.studies
+        asked = dict.fromkeys(request.query_params.getlist("name")[:_MOST_COMPARED])
+        shown = [study for study in map(known.get, asked) if isinstance(study, WatchedStudy)]
+        version = self._version(len(shown), tuple(asked), *(study.version for study in shown))
+        return _answer(request, version, lambda: comparing.curves(shown))
+
     def _missing(self, shown: Broken | None) -> Response:
         """Say what is wrong with a study that cannot be shown."""
         trouble = self._watcher.trouble
@@ -144,7 +168,12 @@ def _file(path: str) -> Callable[[Request], Response]:
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(content, media_type=kind, headers=headers)
+        if not name.endswith(".gz"):
+            return Response(content, media_type=kind, headers=headers)
+        headers["Vary"] = "Accept-Encoding"
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(gzip.decompress(content), media_type=kind, headers=headers)
+        return Response(content, media_type=kind, headers=headers | {"Content-Encoding": "gzip"})
 
     return answer
 
@@ -153,15 +182,6 @@ def _file(path: str) -> Callable[[Request], Response]:
 def _content(package: str, name: str) -> tuple[bytes, str]:
     content = resources.files(package).joinpath(name).read_bytes()
     return content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-
-
-def missing_files() -> None:
-    """Refuse to start if a part of the page is missing."""
-    try:
-        for package, name, _ in _FILES.values():
-            _content(package, name)
-    except (ModuleNotFoundError, FileNotFoundError) as error:
-        raise InvalidInput(f"The live page needs Plotly ({error}). Run `pip install 'boca[dashboard]'`.") from error
 
 
 def _answer(request: Request, version: str, body: Callable[[], dict[str, Any]]) -> Response:

@@ -43,7 +43,6 @@ def serve(
     from boca.dashboard.advice import Adviser
     from boca.dashboard.watch import Watcher
 
-    app.missing_files()
     family, address = _resolved(host, port)
     access.check_token(token, address)
     reader = Reader(url)

@@ -6,6 +6,7 @@ gives to every object.  Trials are sent as columns, and only those that changed;
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from boca.domain.trial import Trial
 _MAX_FAILURES = 12  # trials in the table, the last ones
 _MAX_RUNNING = 200  # trials in the table, the first ones
 _MAX_MESSAGE = 400  # characters of a message in a table
+_CLOCK = ("began", "ended", "host", "process", "worker")
 _MAX_OUTPUT = 20_000  # characters of what an evaluation printed, from its end
 
 
@@ -99,6 +101,7 @@ def trial(shown: WatchedStudy, one: Trial, heavy: Mapping[str, Any]) -> dict[str
         "outcomes": [[name, value] for name, value in one.outcomes.items()],
         "notes": [[name, str(value)[:_MAX_MESSAGE]] for name, value in heavy.get("notes", {}).items()],
         "output": None if output is None else output[-_MAX_OUTPUT:],
+        "attempts": heavy.get("attempts", []),
         "is_cut": output is not None and len(output) > _MAX_OUTPUT,
     }
 
@@ -158,8 +161,17 @@ def _row(trial: Trial, problem: Problem) -> dict[str, Any]:
         "phase": trial.phase,
         "attempt": trial.attempt,
         "message": None if trial.reason is None else _cut(trial.reason),
+        **_clock(trial),
         "x": _values(trial.x, problem.space),
         "z": _values(trial.z, problem.fidelity),
+    }
+
+
+def _clock(trial: Trial) -> dict[str, Any]:
+    """Return when and where a trial ran, in seconds since 1970."""
+    found = {name: getattr(trial, name) for name in _CLOCK}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in found.items()
     }
 
 

@@ -89,7 +89,7 @@ def _range(one: Parameter) -> str:
 
 def problem(one: Problem) -> str:
     """Return what is optimized: the space, and the fidelities with their target and cost."""
-    searched = space(one.space, f"{one.direction} over {len(one.space)} parameter{'' if len(one.space) == 1 else 's'}")
+    searched = space(one.space, f"{one.aims} over {len(one.space)} parameter{'' if len(one.space) == 1 else 's'}")
     if not one.fidelity:
         return searched
     cost = f"costs {readable(one.target_cost)}" if one.has_declared_cost else "has a measured cost"

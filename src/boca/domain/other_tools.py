@@ -24,6 +24,7 @@ _LIMITED = (
     "Type subject_to={{'latency': boca.AtMost(20.0)}} for a limit on an outcome, and "
     "space.where(lambda x: x['a'] + x['b'] <= 1, 'a + b <= 1') for a condition on the parameters."
 )
+_SEVERAL = "Type outcomes={{'loss': 'minimize', 'size': 'minimize'}} for several objectives, by name."
 _UNLIMITED = "Limits are an argument of boca.Problem, boca.maximize and boca.minimize: type subject_to= there."
 
 _HINTS: dict[str, tuple[str, str]] = {
@@ -46,7 +47,8 @@ _HINTS: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(("sampler", "pruner", "algo", "search_alg"), ("strategy", "Type strategy=boca.Boca().")),
     "load_if_exists": ("name", "Leave it out: a study that the storage has under this name is resumed."),
-    "directions": ("direction", "There is one direction: type direction='maximize' or direction='minimize'."),
+    **dict.fromkeys(("directions", "objectives"), ("outcomes", _SEVERAL)),
+    **dict.fromkeys(("ref_point", "reference_point"), ("reference", "Type reference={{'loss': 1.0}}, by name.")),
 }
 """By the name in another tool: the argument that ours must have for the hint to be of use, and the hint."""
 
@@ -54,6 +56,9 @@ _OTHERWISE: dict[str, str] = {
     "subject_to": _UNLIMITED,
     "progress": "Nothing is printed here; leave it out.",
     "executor": "Trials are evaluated by your own code here: call ask() once per worker, or ask({value}).",
+    "outcomes": "Several objectives, or objectives and limits by name, are for boca.optimize: type "
+    "boca.optimize(f, space, outcomes={{'loss': 'minimize', 'size': 'minimize'}}).",
+    "reference": "It belongs to several objectives: type boca.optimize(f, space, outcomes=..., reference=...).",
     "direction": "boca.maximize maximizes, and boca.minimize minimizes: leave it out.",
 }
 """By the argument that is missing in ours: what to do without it."""

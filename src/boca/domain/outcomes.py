@@ -80,7 +80,7 @@ def checked_limits(subject_to: object) -> dict[str, OutcomeLimit]:
             "Type subject_to={'latency': boca.AtMost(20.0)}."
         )
     for name, limit in subject_to.items():
-        _refuse_name(name)
+        refuse_name(name, "subject_to")
         if not isinstance(limit, AtMost | AtLeast):
             raise InvalidInput(
                 f"subject_to[{name!r}] is {limit!r}, and must be a limit. Type boca.AtMost(20.0) or boca.AtLeast(0.9)."
@@ -88,12 +88,13 @@ def checked_limits(subject_to: object) -> dict[str, OutcomeLimit]:
     return dict(subject_to)
 
 
-def _refuse_name(name: object) -> None:
+def refuse_name(name: object, argument: str) -> None:
+    """Refuse what cannot be the name of an outcome."""
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"An outcome is named {name!r}, and its name must be a text that is not empty.")
     if name in (OBJECTIVE, SUCCESS):
         raise InvalidInput(
-            f"subject_to has the name {name!r}, which boca uses itself; any other text will do. Rename the outcome."
+            f"{argument} has the name {name!r}, which boca uses itself; any other text will do. Rename the outcome."
         )
 
 

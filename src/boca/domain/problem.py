@@ -12,6 +12,14 @@ import numpy as np
 
 from boca.domain import shorthand
 from boca.domain.errors import InvalidInput
+from boca.domain.objectives import (
+    OutcomeAim,
+    checked_outcomes,
+    checked_reference,
+    merged_limits,
+    returned_objectives,
+    variances_by_name,
+)
 from boca.domain.other_tools import names_ours
 from boca.domain.outcomes import AtMost, OutcomeLimit, Returned, by_outcome, checked_limits, checked_objective, returned
 from boca.domain.space import FloatArray, Point, Space, finite_number
@@ -43,6 +51,10 @@ class Problem:
         first: points to begin with; a name that is left out takes the middle of its range, or the first option.
         subject_to: limits on further outcomes, by name; an evaluation then returns a mapping.
         objective: the key of the objective in that mapping; None if it is the only one that has no limit.
+        outcomes: what is wanted of each outcome, by name: "minimize", "maximize" or a limit.  It takes the place of
+            direction, objective and subject_to.  With two to four objectives there is no best trial, but a front.
+        reference: with several objectives, the worst values that are of interest, by name, from which the hypervolume
+            is measured; what is left out is learned from the front.
     """
 
     @names_ours
@@ -58,6 +70,8 @@ class Problem:
         first: Sequence[Mapping[str, Any]] = (),
         subject_to: Mapping[str, OutcomeLimit] | None = None,
         objective: str | None = None,
+        outcomes: Mapping[str, OutcomeAim] | None = None,
+        reference: Mapping[str, float] | None = None,
     ) -> None:
         if not isinstance(space, Space) or not len(space):
             raise InvalidInput(f"space must be a boca.Space with at least one parameter; got {space!r}.")
@@ -79,9 +93,17 @@ class Problem:
         self.steps = steps_of(space, fidelity)
         self.space = space
         self.fidelity = fidelity
-        self.direction: Direction = shorthand.direction(direction)
-        self.subject_to = checked_limits(subject_to)
-        self.objective = checked_objective(objective, self.subject_to)
+        self.direction: Direction | None = shorthand.direction(direction)
+        """None if there are several objectives."""
+        self.objectives: Mapping[str, Direction] = {}
+        """The directions of several objectives, by name; empty if there is one objective."""
+        if outcomes is None:
+            self.subject_to = checked_limits(subject_to)
+            self.objective = checked_objective(objective, self.subject_to)
+        else:
+            self._take_outcomes(outcomes, subject_to, objective)
+        self.reference = checked_reference(reference, self.objectives)
+        self._refuse_steps()
         self._target = _target(space, fidelity, {} if target is None else target)
         if not isinstance(deterministic, bool):
             raise InvalidInput(f"deterministic must be True or False; got {deterministic!r}.")
@@ -93,13 +115,42 @@ class Problem:
             if self.steps is not None:
                 refuse_flat_cost(fidelity, self.steps, self._target, self.cost)
 
+    def _take_outcomes(self, outcomes: object, subject_to: object, objective: object) -> None:
+        """Take directions and limits from `outcomes`; a single objective is the same as `direction` and `objective`."""
+        if objective is not None or self.direction != "maximize":
+            said = f"objective={objective!r}" if objective is not None else f"direction={self.direction!r}"
+            raise InvalidInput(
+                f"{said} and outcomes are both given, and outcomes says what is optimized and in which direction. "
+                f"Leave {said.partition('=')[0]} out."
+            )
+        directions, limits = checked_outcomes(outcomes)
+        self.subject_to = merged_limits(limits, subject_to, directions)
+        if len(directions) == 1:
+            (self.objective, self.direction), *_ = directions.items()
+        else:
+            self.objectives, self.direction, self.objective = directions, None, None
+
     def __repr__(self) -> str:
         more = f", subject_to={self.subject_to!r}" if self.subject_to else ""
         more += "" if self.objective is None else f", objective={self.objective!r}"
         return (
             f"Problem({self.space!r}, {self.fidelity!r}, target={self.target!r}, "
-            f"cost={'declared' if self.has_declared_cost else 'measured'}, direction={self.direction!r}{more})"
+            f"cost={'declared' if self.has_declared_cost else 'measured'}, {self._aims}{more})"
         )
+
+    @property
+    def _aims(self) -> str:
+        if not self.objectives:
+            return f"direction={self.direction!r}"
+        reference = f", reference={self.reference!r}" if self.reference else ""
+        return f"outcomes={dict(self.objectives)!r}{reference}"
+
+    @property
+    def aims(self) -> str:
+        """What is optimized, in words: "minimize", or "minimize loss, maximize speed"."""
+        if not self.objectives:
+            return str(self.direction)
+        return ", ".join(f"{towards} {name}" for name, towards in self.objectives.items())
 
     def _repr_html_(self) -> str:
         from boca.domain import html
@@ -174,6 +225,13 @@ class Problem:
         is_low = ends is not None and self._target[name] == ends[0]
         return -1.0 if is_low and name != self.steps else 1.0
 
+    def _refuse_steps(self) -> None:
+        if self.objectives and self.steps is not None:
+            raise InvalidInput(
+                f"outcomes has the objectives {list(self.objectives)}, and the fidelity {self.steps!r} is boca.Steps, "
+                "along which one objective is watched. Type boca.Int for it, and run every evaluation to its end."
+            )
+
     # Steps ----------------------------------------------------------------------------------------------------------
 
     def step(self, z: Mapping[str, Any]) -> int:
@@ -211,10 +269,15 @@ class Problem:
 
     def returned(self, given: Any, z: Mapping[str, Any] | None) -> Returned:
         """Return an evaluation's result at z by outcome, or refuse it; z is None for an imported result."""
-        return returned(given, self.subject_to, self.objective, is_target=None if z is None else self.is_target(z))
+        is_target = None if z is None else self.is_target(z)
+        if self.objectives:
+            return returned_objectives(given, self.objectives, self.subject_to, is_target=is_target)
+        return returned(given, self.subject_to, self.objective, is_target=is_target)
 
     def variances(self, given: Any) -> dict[str, float]:
         """Return told variances by outcome, or refuse them; one number alone is that of the objective."""
+        if self.objectives:
+            return variances_by_name(given, [*self.outcomes])
         return by_outcome(given, self.subject_to, self.objective, "noise")
 
     def broken(self, outcomes: Mapping[str, float | None]) -> list[str]:
@@ -228,8 +291,14 @@ class Problem:
 
     @cached_property
     def outcomes(self) -> Mapping[str, Problem]:
-        """A problem for every limited outcome, in which more is better: further within its limit."""
-        return {name: self._of_outcome(limit) for name, limit in self.subject_to.items()}
+        """A problem for every outcome with a name: each of several objectives, and each limited outcome.
+
+        For a limited outcome, more is better: further within its limit.
+        """
+        return {
+            **{name: self._towards(direction) for name, direction in self.objectives.items()},
+            **{name: self._of_outcome(limit) for name, limit in self.subject_to.items()},
+        }
 
     @cached_property
     def success(self) -> Problem:
@@ -238,9 +307,10 @@ class Problem:
 
     def _of_outcome(self, limit: OutcomeLimit) -> Problem:
         towards: Direction = "minimize" if isinstance(limit, AtMost) else "maximize"
-        if limit.at == "any":
-            return Problem(self.space, direction=towards)
-        return Problem(self.space, self.fidelity, cost=self._cost, target=self._target, direction=towards)
+        return Problem(self.space, direction=towards) if limit.at == "any" else self._towards(towards)
+
+    def _towards(self, direction: Direction) -> Problem:
+        return Problem(self.space, self.fidelity, cost=self._cost, target=self._target, direction=direction)
 
     @cached_property
     def grid(self) -> tuple[list[Point], FloatArray]:  # m fidelities, Z (m, p)

@@ -14,7 +14,9 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
+from boca.domain.attempt import iso
 from boca.domain.errors import BocaError
+from boca.domain.objectives import front, is_told
 from boca.domain.observation import OBJECTIVE, Observation
 from boca.domain.problem import Direction, Problem
 from boca.domain.reasons import Reasons
@@ -66,6 +68,12 @@ class Trial:
         reached: the last step that this attempt has reported.
         continues: the number of the trial that it continues.
         events: what happened to it beside its reports.
+        began: when its last attempt was handed out, in seconds since 1970; None if it was imported.
+        ended: when that attempt ended.
+        host: the machine of the process that it was handed out to.
+        process: the number of that process.
+        worker: the machine and the process that evaluated it, as `host:number`, if they are known.
+        version: the version of boca that chose it.
     """
 
     number: int
@@ -89,6 +97,13 @@ class Trial:
     reached: int = 0
     continues: int | None = None
     events: tuple[RunEvent, ...] = ()
+    # when and where, which no decision reads
+    began: float | None = field(default=None, compare=False)
+    ended: float | None = field(default=None, compare=False)
+    host: str | None = field(default=None, compare=False)
+    process: int | None = field(default=None, compare=False)
+    worker: str | None = field(default=None, compare=False)
+    version: str | None = field(default=None, compare=False)
 
     @property
     def z(self) -> Point:
@@ -287,11 +302,24 @@ class Trial:
             "phase": self.phase,
             "reason": self.why.get("reason"),
             "failure": self.reason,
+            **self.clock(),
             **{f"x.{name}": value for name, value in self.x.items()},
             **{f"z.{name}": value for name, value in self.z.items()},
             **{f"outcome.{name}": value for name, value in self.outcomes.items()},
             **{f"noise.{name}": variance for name, variance in self.noises.items()},
             **{f"note.{name}": value for name, value in self.notes.items()},
+        }
+
+    def clock(self) -> dict[str, Any]:
+        """Return when and where it ran, with times in UTC."""
+        return {
+            "began": iso(self.began),
+            "ended": iso(self.ended),
+            "host": self.host,
+            "process": self.process,
+            "worker": self.worker,
+            "attempt": self.attempt,
+            "version": self.version,
         }
 
     def _repr_html_(self) -> str:
@@ -300,9 +328,9 @@ class Trial:
         return html.trial(self)
 
 
-def sign(direction: Direction) -> float:
-    """Return what a value is multiplied by so that more is better."""
-    return 1.0 if direction == "maximize" else -1.0
+def sign(direction: Direction | None) -> float:
+    """Return what a value is multiplied by so that more is better; several objectives have no direction, and 1."""
+    return -1.0 if direction == "minimize" else 1.0
 
 
 class History(Sequence[Trial]):
@@ -414,7 +442,7 @@ class History(Sequence[Trial]):
         """The trials that a model chose, in order of number: the algorithm's iterations."""
         return tuple(t for t in self if t.phase in ("model", "final"))
 
-    def scores(self, direction: Direction) -> FloatArray:  # (n,) in the order of `finished`
+    def scores(self, direction: Direction | None) -> FloatArray:  # (n,) in the order of `finished`
         """Return the results so that more is better; a failure counts as the worst value told so far."""
         values = [math.nan if t.value is None else sign(direction) * t.value for t in self.finished]
         scores = np.array(values, dtype=float)
@@ -425,21 +453,35 @@ class History(Sequence[Trial]):
     def best(self, problem: Problem) -> Trial | None:
         """Return the best complete trial at the target, the earliest of equals; None before there is one.
 
-        Where outcomes have limits, all of them must have been observed within these.
+        Where outcomes have limits, all of them must have been observed within these.  With several objectives there is
+        no best trial: see `front`.
         """
+        if problem.objectives:
+            return None
         return best_of(self.feasible(problem), problem.direction)
+
+    def front(self, problem: Problem) -> list[Trial]:
+        """Return the feasible trials at the target that none dominates, by the first objective, its best value first.
+
+        With one objective, it is the best trial alone.
+        """
+        return front(problem, self)
+
+    def told(self, problem: Problem) -> tuple[Trial, ...]:
+        """Return the complete trials that have a value, or of several objectives all."""
+        return tuple(t for t in self.complete if is_told(problem, t)) if problem.objectives else self.valued
 
     def feasible(self, problem: Problem) -> list[Trial]:
         """Return the complete trials at the target with a value, at a point that no constraint of the space rules out.
 
-        Every outcome that has a limit must have been observed within it.
+        Every outcome that has a limit must have been observed within it, and of several objectives all must be known.
         """
         return [
             t
             for t in self
             if t.state == "complete"
             and problem.is_target(t.z)
-            and t.value is not None
+            and is_told(problem, t)
             and problem.space.violated(t.x) is None
             and not (problem.subject_to and problem.broken(t.outcomes))
         ]
@@ -471,7 +513,7 @@ def _when_told(trial: Trial) -> int:
     return trial.number if trial.told is None else trial.told
 
 
-def best_of(complete: Iterable[Trial], direction: Direction) -> Trial | None:
+def best_of(complete: Iterable[Trial], direction: Direction | None) -> Trial | None:
     """Return the trial with the best value, the first of equals; None if none has a value."""
     better = sign(direction)
     valued = [t for t in complete if t.value is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -12,6 +13,7 @@ MAX_TEXT = 80  # characters of a value in a table or a sentence
 _MAX_PLACES = 8  # after the point, before a mean has an exponent
 _MAX_PLAIN = 1e9  # before a mean has an exponent
 _DIGITS = 3  # significant ones: enough to compare amounts, few enough to read
+_SPANS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
 _SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-4, 1e9  # beyond these, zeros are harder to count than an exponent is to read
 
 
@@ -51,6 +53,38 @@ def readable(amount: float) -> str:
     decimals = max(0, _DIGITS - 1 - math.floor(math.log10(abs(rounded))))
     text = f"{rounded:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def moment(when: float) -> str:
+    """Return a time, in seconds since 1970, as the date and the hour of this place."""
+    try:
+        return datetime.fromtimestamp(when).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "unknown"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in the two largest units that it has: 12.3 s, 4 min 5 s, 2 h 10 min, 3 d 4 h."""
+    if seconds < 60.0:
+        return f"{readable(seconds)} s"
+    if not math.isfinite(seconds):
+        return "unknown"
+    whole = round(seconds)
+    for unit, name, part, smaller in _SPANS:
+        if whole >= unit:
+            count, rest = divmod(whole, unit)
+            return f"{count} {name} {rest // part} {smaller}" if rest >= part else f"{count} {name}"
+    return f"{whole} s"
+
+
+def roughly(seconds: float) -> str:
+    """Return a time span in its largest unit: 12 s, 4 min, 2 h, 3 d."""
+    if not math.isfinite(seconds):
+        return "unknown"
+    for unit, name, _, _ in _SPANS:
+        if seconds >= unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 def expected(mean: float, std: float) -> str:

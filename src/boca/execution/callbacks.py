@@ -1,4 +1,4 @@
-"""Ready-made callbacks for `maximize` and `minimize`: a progress bar, and one log line per trial.
+"""Ready-made callbacks for `maximize` and `minimize`: a progress bar, a log line per trial, JSON lines.
 
 A callback is any callable.  It is called with the optimizer and the trial that has just finished.  If it has a method
 `close`, that is called when the run ends, also by an error.  If it has a method `fail`, that is called first with the
@@ -14,9 +14,11 @@ import time
 
 from boca.accounting.ledger import Ledger
 from boca.domain.trial import Trial
-from boca.domain.words import point, printable
+from boca.execution.lines import JsonLines, Pace, line
 from boca.study.optimizer import Optimizer
 from boca.study.recommendation import nothing_best
+
+__all__ = ["JsonLines", "Log", "Progress"]
 
 _BAR_WIDTH = 20  # characters; leaves room for the words beside it in a terminal of 80 columns
 _LEAST_SECONDS_BETWEEN = 0.05  # two drawings of the bar: a quick objective must not spend its time on them
@@ -57,7 +59,9 @@ def state_of(optimizer: Optimizer) -> tuple[float, str]:
     history = optimizer.storage.read().history
     budget, best = optimizer.budget, history.best(optimizer.problem)
     share = budget.spent / budget.total if math.isfinite(budget.total) else 0.0
-    if best is not None:
+    if front := history.front(optimizer.problem) if optimizer.problem.objectives else []:
+        found = f"{len(front)} on the front"
+    elif best is not None:
         found = f"best {best.value:.6g} (trial {best.number})"
     else:
         has_limits = bool(optimizer.problem.subject_to)
@@ -72,17 +76,11 @@ class Log:
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         self._log = logging.getLogger("boca") if logger is None else logger
+        self._pace = Pace()
 
     def __call__(self, optimizer: Optimizer, trial: Trial) -> None:
-        where = ", ".join(words for words in (point(trial.x), point(trial.z)) if words)
-        if trial.state == "failed":
-            self._log.warning("trial %d failed at %s: %s", trial.number, where, printable(trial.reason or ""))
-        else:
-            spent = Ledger(optimizer.problem, optimizer.history, optimizer.limit).spent_in_words
-            told = point({} if trial.value is None else {"value": trial.value} | trial.outcomes)
-            value = (
-                f"{trial.value:.6g}"
-                if trial.value is not None and not trial.outcomes
-                else told or point(trial.outcomes)
-            )
-            self._log.info("trial %d: %s at %s; spent %s", trial.number, value, where, spent)
+        level = logging.WARNING if trial.state == "failed" else logging.INFO
+        if not self._log.isEnabledFor(level):
+            return
+        ledger = Ledger(optimizer.problem, optimizer.storage.read().history, optimizer.limit)
+        self._log.log(level, "%s", line(ledger, trial, self._pace.seconds_left(ledger, trial)))

@@ -23,6 +23,8 @@ from boca.domain.trial import Trial
 from boca.execution.executors import Engine, Outcome
 from boca.execution.executors.base import checked_timeout
 from boca.execution.executors.remote import raised
+from boca.execution.runs import Runs
+from boca.execution.timing import Timing
 from boca.study.optimizer import Optimizer
 from boca.study.storage import Lease, Owner
 from boca.study.storage.transitions import ended_here
@@ -55,6 +57,7 @@ class Driver:
         max_retries: int = 2,
         grace: float = 0.0,
         has_workers: bool = False,
+        runs: Runs | None = None,
     ) -> None:
         """Drive a study with an engine.
 
@@ -66,6 +69,7 @@ class Driver:
             max_retries: How often an evaluation is tried again after its process died.
             grace: Seconds for running trials to finish after SIGTERM or SIGHUP.
             has_workers: Whether trials run in other processes, which end with this one.
+            runs: What takes the reports of evaluations that pass through steps; None if the objective makes none.
         """
         self._optimizer = optimizer
         self._engine = engine
@@ -74,9 +78,12 @@ class Driver:
         self._max_retries = max_retries
         self._grace = grace
         self._has_workers = has_workers
+        self._runs = runs
         self._lease = Lease(owner=replace(Owner.me(), evaluates=not has_workers))
         self._running: dict[Future[Outcome], Trial] = {}
         self._to_run: list[Trial] = []  # trials taken over, or to be tried again: they come before new ones
+        self._ahead = optimizer.ahead()
+        self._timing = Timing()
         self._taken_at: dict[int, int] = {}  # number -> the attempt in which it was taken over
         self._is_stopping = False
         self._is_submitting = False
@@ -124,7 +131,8 @@ class Driver:
                 last_search = time.monotonic() if is_all else -_RENEWAL_SECONDS
             has_begun = self._fill()
             if self._running:
-                self._finish(self._done())
+                if not self._prepare():
+                    self._finish(self._done())
             elif has_begun:
                 continue  # what has begun has ended too
             elif self._to_run and not self._is_stopping:
@@ -156,17 +164,29 @@ class Driver:
             self._timeout_of(trial)
         taken = self._optimizer.take_over(self._lease, max_retries=self._max_retries, limit=free)
         self._to_run += taken
+        for trial in taken:
+            log.info("%s", self._taken_from(trial))
         if self._has_workers:  # attempts that ended with a driver do not count
             self._taken_at.update({trial.number: trial.attempt for trial in taken})
         return len(taken) < free
 
+    def _taken_from(self, trial: Trial) -> str:
+        """Return which trial was taken over, and from what."""
+        before = self._optimizer.storage.attempts(trial.number)
+        words = f"Trial {trial.number} is taken over (attempt {trial.attempt + 1})"
+        return (
+            words if not before else f"{words}: process {before[-1].process} on {before[-1].host}, {before[-1].ending}"
+        )
+
     def _fill(self) -> bool:
         """Give every worker that is free now a trial, and store between two of them what others have finished.
 
-        New trials are chosen together.  Workers that become free meanwhile have to wait for the next call.  Return
-        whether any trial has begun.
+        Those that were chosen ahead come first; the others are chosen together.  Workers that become free meanwhile
+        have to wait for the next call.  Return whether any trial has begun.
         """
         free = self._engine.slots - len(self._running)
+        if not self._timing.wanted(self._engine.slots):
+            self._ahead.clear()
         new = self._optimizer.ask_each(max(free - len(self._to_run), 0), lease=self._lease, check=self._timeout_of)
         for count in range(free):
             if count:
@@ -176,15 +196,48 @@ class Driver:
             if trial is None:
                 return count > 0
             timeout = self._timeout_of(trial)
+            if self._runs is not None and not self._runs.has_checkpoint(trial):
+                trial = self._from_scratch(trial)
             self._is_submitting = True
-            future = self._engine.submit(dict(trial.x), dict(trial.z), timeout=timeout)
+            future = self._submitted(trial, timeout)
             self._is_submitting = False
             self._running[future] = trial
         return free > 0
 
+    def _submitted(self, trial: Trial, timeout: float | None) -> Future[Outcome]:
+        x, z = dict(trial.x), dict(trial.planned)
+        if self._runs is None:
+            return self._engine.submit(x, z, timeout=timeout)
+        return self._engine.submit(x, z, timeout=timeout, run=self._runs.begin(trial))
+
+    def _from_scratch(self, trial: Trial) -> Trial:
+        """Return a trial whose checkpoint is gone, to begin from scratch."""
+        log.warning("Trial %d begins from scratch: its checkpoint of step %d is gone.", trial.number, trial.start)
+        self._optimizer.drop(trial.number)
+        return self._optimizer.storage.retry(trial, self._lease)
+
     def _next(self, new: Iterator[Trial]) -> Trial | None:
         """Return the next trial to run: those taken over and those to be tried again come first."""
-        return self._to_run.pop(0) if self._to_run else next(new, None)
+        if self._to_run:
+            return self._to_run.pop(0)
+        if (trial := self._ahead.take(self._lease, self._timeout_of)) is not None:
+            return trial
+        began = time.perf_counter()
+        trial = next(new, None)
+        if trial is not None:
+            self._timing.choice.add(time.perf_counter() - began)
+        return trial
+
+    def _prepare(self) -> bool:
+        """Choose a trial for a worker that is still busy if that spares it a wait; return whether one was chosen."""
+        wanted = self._timing.wanted(self._engine.slots)
+        if len(self._ahead) >= wanted or self._is_stopping or self._to_run or self._ended():
+            return False
+        began = time.perf_counter()
+        has_one = self._ahead.prepare(wanted)
+        if has_one:
+            self._timing.choice.add(time.perf_counter() - began)
+        return has_one
 
     def _timeout_of(self, trial: Trial) -> float | None:
         """Return the timeout of a trial in seconds; an error here must come before the trial is claimed.
@@ -203,8 +256,12 @@ class Driver:
         stored = []
         for future, trial in done.items():
             del self._running[future]
+            if future.result().error is None:
+                self._timing.trial.add(future.result().seconds)
             finished = self._store(trial, future.result())
             if finished is not None:
+                if self._runs is not None:
+                    self._runs.end(finished)
                 stored.append((finished, raised(future.result())))
         for finished, exception in stored:
             if self._after(finished, exception):
@@ -226,16 +283,29 @@ class Driver:
                 died = replace(trial, overhead=trial.overhead + outcome.seconds)
                 self._to_run.append(self._optimizer.storage.retry(died, self._lease))
                 return None
+            where = outcome.worker or None
+            if self._runs is not None:
+                if outcome.apart:
+                    self._runs.note_apart()
+                if outcome.lost:
+                    self._to_run.append(self._from_scratch(trial))
+                    return None
+                self._runs.deliver(trial, outcome.told)
+                if outcome.error is None and self._runs.is_left(trial):
+                    return None  # it is handed back with the others, and goes on from its checkpoint
+            if outcome.ended:
+                output = outcome.output or None
+                return self._optimizer.tell(trial, None, seconds=outcome.seconds, output=output, worker=where)
             if outcome.value is not None:
                 output = outcome.output or None
                 try:
                     self._optimizer.problem.returned(outcome.value, trial.planned)
                 except InvalidInput as error:
-                    return self._optimizer.fail(trial, str(error), seconds=outcome.seconds, output=output)
-                return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output)
+                    return self._optimizer.fail(trial, str(error), seconds=outcome.seconds, output=output, worker=where)
+                return self._optimizer.tell(trial, outcome.value, seconds=outcome.seconds, output=output, worker=where)
             reason, _, traceback = (outcome.error or "The evaluation has no result.").partition("\n")
             output = "\n".join(part for part in (outcome.output, traceback) if part) or None
-            return self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output)
+            return self._optimizer.fail(trial, reason, seconds=outcome.seconds, output=output, worker=where)
         except InvalidTrial as error:  # another driver took this one for dead and has the trial now
             log.warning("The result of trial %d is dropped: %s", trial.number, error)
             return None
@@ -322,6 +392,8 @@ class Driver:
             raise Terminated(number)
         self._signal = signal.Signals(number)
         self._is_stopping = True
+        if self._runs is not None:
+            self._runs.leave()
         self._leaves_at = time.monotonic() + self._grace
         how = f"in {self._grace:g} s, or when the running trials have finished" if self._grace else "now"
         log.warning("%s: stopping %s. The next run takes up what is unfinished.", self._signal.name, how)

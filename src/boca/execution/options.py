@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from boca.domain.errors import InvalidInput, one_of
 from boca.domain.problem import Problem
 from boca.domain.space import finite_number
 from boca.domain.trial import History, Trial
+from boca.execution.checkpoints import checked_keep, checked_place
 from boca.execution.driver import Timeout
 from boca.execution.executors import checked_workers, refuse_wrong_timeout
 from boca.execution.stopping import StoppingRule
@@ -61,6 +63,8 @@ class RunOptions:
     stop: Callable[[History], bool] | StoppingRule | None = None
     callbacks: Callback | Sequence[Callback] = ()
     progress: bool | None = None
+    checkpoints: str | os.PathLike[str] | None = None
+    keep_checkpoints: int | None = None
 
     def __post_init__(self) -> None:
         one_of(self.on_error, get_args(OnError), "on_error")
@@ -81,6 +85,8 @@ class RunOptions:
             object.__setattr__(self, "workers", checked_workers(self.workers, self.executor))
         refuse_wrong_timeout(self.timeout, self.workers if self.executor is None else self.executor)
         object.__setattr__(self, "max_retries", int(retries))
+        object.__setattr__(self, "checkpoints", checked_place(self.checkpoints))
+        object.__setattr__(self, "keep_checkpoints", checked_keep(self.keep_checkpoints))
         object.__setattr__(self, "callbacks", _callback_list(self.callbacks))
 
     @property

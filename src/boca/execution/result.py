@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, fields, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from boca.accounting.ledger import Ledger
 from boca.domain.errors import BocaError
 from boca.domain.space import Point
-from boca.domain.trial import History
+from boca.domain.trial import History, Trial
 from boca.domain.words import point, readable, text
 from boca.study.optimizer import Optimizer
-from boca.study.recommendation import Recommendation, nothing_best
+from boca.study.recommendation import nothing_best
+
+MAX_ROWS = 20  # trials of a front that a notebook shows
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,18 @@ class Result:
     """The best point observed at the target; None if nothing was observed there."""
     value: float | None
     """The value observed there."""
-    recommendation: Recommendation | None
-    """The point to use, according to the model, with its uncertainty."""
+    recommendation: Any
+    """The point to use, according to the model, with its uncertainty: a `Recommendation`, or None.
+
+    With several objectives it is a list of `FrontRecommendation`."""
     history: History
     spent: float
     """In cost units; in seconds if the budget is in seconds."""
     warnings: tuple[str, ...]
     interrupted: bool = False
     """Whether Ctrl-C ended the run."""
+    front: list[Trial] = field(default_factory=list)
+    """The trials at the target, within all limits, that none dominates; with one objective, the best."""
     _study: ClassVar[Optimizer | None] = None  # of an unpickled result; any other has its own
     optimizer: InitVar[Optimizer | None] = None  # no field: it is neither printed, compared nor pickled
 
@@ -53,16 +59,24 @@ class Result:
         """Return what was found and what it cost, with the trials folded away."""
         from boca.domain import html
 
-        rows = [("best at the target", self._nothing if self.x is None else text(self.value))]
-        if self.x is not None:
-            rows.append(("at", point(self.x)))
-        if self.recommendation is not None:
-            advised = self.recommendation
-            rows.append(("recommended", f"{point(advised.x)}: {advised.words}"))
+        rows = self._best_rows
         rows.append(("spent", f"{self._spent_in_words} on {len(self.history)} trials"))
         rows += [("warning", text(warning, html.MAX_SENTENCE)) for warning in self.warnings]
         trials = html.history(self.history, repr(self.history))
         return f"<div>{html.table([], rows)}{html.folded('trials', trials)}</div>"
+
+    @property
+    def _best_rows(self) -> list[tuple[str, str]]:
+        advised = self.recommendation
+        if isinstance(advised, list):
+            members = [("", f"{point(t.outcomes)} at {point(t.x)} (trial {t.number})") for t in self.front[:MAX_ROWS]]
+            return [("front at the target", f"{len(self.front)} trials"), *members]
+        rows = [("best at the target", self._nothing if self.x is None else text(self.value))]
+        if self.x is not None:
+            rows.append(("at", point(self.x)))
+        if advised is not None:
+            rows.append(("recommended", f"{point(advised.x)}: {advised.words}"))
+        return rows
 
     @property
     def _nothing(self) -> str:
@@ -93,5 +107,6 @@ def result_of(optimizer: Optimizer, *warnings: str, interrupted: bool = False) -
         spent=optimizer.spent,
         warnings=(*warnings, *optimizer.warnings),
         interrupted=interrupted,
+        front=optimizer.front,
         optimizer=optimizer,
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from boca.domain.budget import Limit
@@ -15,11 +17,14 @@ from boca.domain.outcomes import OutcomeLimit
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Space
 from boca.domain.trial import History
+from boca.execution import lines
+from boca.execution.checkpoints import Checkpoints, default_place
 from boca.execution.driver import Driver, Timeout
 from boca.execution.executors import engine
 from boca.execution.options import Callback, OnError, RunOptions, StudyOptions
 from boca.execution.progress import with_progress
 from boca.execution.result import Result, result_of
+from boca.execution.runs import Runs, takes_run
 from boca.execution.stopping import StoppingRule
 from boca.execution.watchdog import Watchdog
 from boca.strategies import Strategy
@@ -56,6 +61,8 @@ def maximize(
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | None = None,
+    checkpoints: str | os.PathLike[str] | None = None,
+    keep_checkpoints: int | None = None,
 ) -> Result:
     """Maximize function(x, z) at z = target within a budget; without fidelities, function(x).
 
@@ -63,7 +70,8 @@ def maximize(
     the run continues.  Ctrl-C stops the run after the running trials; a second Ctrl-C stops it at once.
 
     Args:
-        function: A function of x and z, which are dicts by name; of x alone without fidelities.
+        function: A function of x and z, which are dicts by name; of x alone without fidelities.  With a third argument
+            it gets its `boca.Run`, to report the steps that it passes through.
         space: The parameters to search.
         fidelity: The fidelities, which make an evaluation cheaper; None if there are none.
         budget: What the run may spend: `boca.targets(30)`, `boca.seconds(600)`, or a number in cost units.  None needs
@@ -95,6 +103,10 @@ def maximize(
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them; see
             `boca.callbacks`.
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
+        checkpoints: The folder for the checkpoints of evaluations that pass through steps; by default beside the SQLite
+            file, `boca-checkpoints` in the current folder for a server, and a temporary folder without a storage.
+        keep_checkpoints: How many checkpoints of trials that have ended are kept at most; None keeps all that a
+            decision can use.
     """
     problem = Problem(
         space,
@@ -120,6 +132,8 @@ def maximize(
         stop=stop,
         callbacks=callbacks,
         progress=progress,
+        checkpoints=checkpoints,
+        keep_checkpoints=keep_checkpoints,
     )
     return drive(function, problem, study, options)
 
@@ -152,6 +166,8 @@ def minimize(
     on_error: OnError = "fail",
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | None = None,
+    checkpoints: str | os.PathLike[str] | None = None,
+    keep_checkpoints: int | None = None,
 ) -> Result:
     """Minimize function(x, z) at z = target within a budget; without fidelities, function(x).
 
@@ -183,6 +199,10 @@ def minimize(
         on_error: Whether a failed trial lets the run continue ("fail"), or ends it ("raise").
         callbacks: A function of the optimizer and the trial that has just finished, or a list of them.
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook.
+        checkpoints: The folder for the checkpoints of evaluations that pass through steps; by default beside the SQLite
+            file, `boca-checkpoints` in the current folder for a server, and a temporary folder without a storage.
+        keep_checkpoints: How many checkpoints of trials that have ended are kept at most; None keeps all that a
+            decision can use.
     """
     problem = Problem(
         space,
@@ -208,6 +228,8 @@ def minimize(
         stop=stop,
         callbacks=callbacks,
         progress=progress,
+        checkpoints=checkpoints,
+        keep_checkpoints=keep_checkpoints,
     )
     return drive(function, problem, study, options)
 
@@ -221,6 +243,7 @@ def drive(
         raise InvalidInput(f"objective must be a function of x and z; got {objective!r}.")
     if study.budget is None and options.stop is None:
         raise InvalidInput("A run needs an end; got neither budget nor stop. Give budget=boca.targets(30), or stop=.")
+    has_runs = takes_run(objective, problem)
     workers = engine(options.executor, objective, takes_fidelity=bool(problem.fidelity), workers=options.workers)
     try:
         optimizer = study.open(problem)
@@ -230,7 +253,7 @@ def drive(
     callbacks = with_progress(options.callback_list, options.progress)
     raises = options.on_error == "raise"
     watchdog = Watchdog(optimizer, callbacks, options.stop, raises=raises, result=lambda: result_of(optimizer))
-    with closing(optimizer.storage):
+    with closing(optimizer.storage), _runs(optimizer, study.storage, options, wanted=has_runs) as runs:
         try:
             driver = Driver(
                 optimizer,
@@ -240,13 +263,30 @@ def drive(
                 max_retries=options.max_retries,
                 grace=options.grace,
                 has_workers=options.has_workers,
+                runs=runs,
             )
+            if words := lines.resumed(optimizer):
+                log.info("%s", words)
             found = _run_to_the_end(optimizer, driver, watchdog)
         except BaseException as error:
             for sentence in _close_callbacks(callbacks, error):
                 error.add_note(sentence)
             raise
         return found.with_warnings(_close_callbacks(callbacks))
+
+
+@contextmanager
+def _runs(optimizer: Optimizer, storage: str | None, options: RunOptions, *, wanted: bool) -> Iterator[Runs | None]:
+    """Yield what takes the reports of runs, with the folder of their checkpoints; None if there are no runs."""
+    if not wanted:
+        yield None
+        return
+    place = default_place(storage) if options.checkpoints is None else Path(options.checkpoints)
+    checkpoints = Checkpoints(optimizer, place, keep=options.keep_checkpoints)
+    try:
+        yield Runs(optimizer, checkpoints)
+    finally:
+        checkpoints.close()
 
 
 def _run_to_the_end(optimizer: Optimizer, driver: Driver, watchdog: Watchdog) -> Result:

@@ -71,6 +71,11 @@ class NotWorthIt:
         positive_number(self.price, "price")
 
     def of(self, problem: Problem, strategy: Strategy) -> Callable[[History], bool]:
+        if problem.objectives:
+            raise InvalidInput(
+                f"stop is {self!r}, which judges improvements of one objective, and outcomes has "
+                f"{list(problem.objectives)}. Give a function of the history, or leave stop out."
+            )
         if problem.subject_to:
             raise InvalidInput(
                 f"stop is {self!r}, which judges improvements of the objective alone, and subject_to limits "

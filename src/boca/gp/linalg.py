@@ -146,7 +146,8 @@ def _fill_inverse(W: FloatArray, L: FloatArray) -> None:  # (n, n), (n, n)
     from scipy.linalg.lapack import dtrtri
 
     if len(L) <= _INVERTED_WHOLE_UP_TO:
-        W[...], _ = dtrtri(L, lower=1)
+        inverse, _ = dtrtri(L, lower=1)
+        W[...] = np.tril(inverse)  # memory above the diagonal may hold numbers that single precision does not
         return
     k = len(L) // 2
     _fill_inverse(W[:k, :k], L[:k, :k])

@@ -28,7 +28,7 @@ from numpy.typing import DTypeLike
 
 from boca.gp import linalg
 from boca.gp.kernels import Kernel, augmented, blocks, covariance
-from boca.gp.linalg import Factor, FloatArray
+from boca.gp.linalg import Factor, FloatArray, IntArray
 
 Chain: TypeAlias = Callable[[FloatArray | float, FloatArray], FloatArray]
 """From derivatives by mean (m,) or (m, k) and by variance (m,) to derivatives by the free columns (m, free)."""
@@ -125,6 +125,17 @@ class GP:
         variance = _clipped(every, self.kappa0)
         prior = self.kappa0 * self.kernel.value(self.h, A, b[None, :])[:, 0]
         return variance[:-1], prior - V[:, -1] @ V[:, :-1], float(variance[-1])
+
+    def paired(
+        self, A: FloatArray, B: FloatArray, of: IntArray, prior: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:  # (m, D), (k, D), (m,), (m,) -> (m,), (m,)
+        """Return posterior variances at A, and the covariance of every row i of A with row `of[i]` of B.
+
+        `prior` has the prior covariances of these pairs, kappa0 included.
+        """
+        V, W = self._whitened(A)[1], self._whitened(B)[1]
+        variance = self.kappa0 * self.kernel.diagonal(self.h, A) - np.einsum("ij,ij->j", V, V)
+        return _clipped(variance, self.kappa0), prior - np.einsum("ij,ij->j", V, W[:, of])
 
     def _whitened(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:  # (m, D) -> mean (m,), V (n, m)
         k = self.kernel.value(self.h, self.X, A)  # (n, m)

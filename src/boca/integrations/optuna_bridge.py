@@ -20,6 +20,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState
 
 from boca.domain.errors import InvalidInput
+from boca.domain.observation import OBJECTIVE
 from boca.domain.problem import CostFunction, Direction, Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
@@ -36,13 +37,35 @@ _UNKNOWN = Space({"not known yet": Float(0.0, 1.0)})  # stands in for x before t
 
 def direction(study: optuna.Study) -> Direction:
     """Return the direction of a study; it must have one objective."""
-    if not isinstance(study, optuna.Study):
-        raise InvalidInput(f"study must be a study of Optuna, such as optuna.load_study(...); got {study!r}.")
+    _refuse_other(study)
     if len(study.directions) != 1:
         raise InvalidInput(
-            f"This study has {len(study.directions)} objectives, and boca needs one. Use a sampler of Optuna for it."
+            f"This study has {len(study.directions)} objectives, and a best trial needs one. Use study.best_trials."
         )
-    return "maximize" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "minimize"
+    return _direction(study.direction)
+
+
+def _refuse_other(study: object) -> None:
+    if not isinstance(study, optuna.Study):
+        raise InvalidInput(f"study must be a study of Optuna, such as optuna.load_study(...); got {study!r}.")
+
+
+def _direction(of: optuna.study.StudyDirection) -> Direction:
+    return "maximize" if of == optuna.study.StudyDirection.MAXIMIZE else "minimize"
+
+
+def names_of(study: optuna.Study) -> list[str]:
+    """Return the names of the objectives of a study: those that the user set, or "objective 0" and so on."""
+    _refuse_other(study)
+    return list(study.metric_names or [f"objective {k}" for k in range(len(study.directions))])
+
+
+def aims_of(study: optuna.Study) -> dict[str, Any]:
+    """Return what a study optimizes, as `Problem` takes it."""
+    names = names_of(study)
+    if len(study.directions) == 1:
+        return {"direction": _direction(study.direction)}
+    return {"outcomes": {name: _direction(of) for name, of in zip(names, study.directions, strict=True)}}
 
 
 def claim_of(trial: FrozenTrial) -> dict[str, Any]:
@@ -163,7 +186,7 @@ class Bridge:
         target: Mapping[str, Any],
         cost: CostFunction | None,
         strategy: object,
-        towards: Direction,
+        aims: Mapping[str, Any],
         *,
         space: Space | None = None,
     ) -> Bridge:
@@ -175,7 +198,7 @@ class Bridge:
             target: The fidelity that counts, in Optuna's values.
             cost: A function of the fidelities in Optuna's values; None if it is measured.
             strategy: What chooses; it may refuse the problem.
-            towards: The direction of the study.
+            aims: What the study optimizes; see `aims_of`.
             space: The parameters with their constraints, if they have any.
         """
         if cost is not None and not callable(cost):
@@ -194,7 +217,7 @@ class Bridge:
             Space({name: axis.parameter for name, axis in z.items()}),
             cost=cost_of_codes if cost is not None else None,
             target={name: z[name].encode(value, f"target[{name!r}]") for name, value in target.items()},
-            direction=towards,
+            **aims,
         )
         if x:
             check(strategy, problem)
@@ -239,9 +262,9 @@ class Bridge:
             return None
         why = reasons(stored, claim.get("space") == self.fingerprint, is_queued=bool(fixed))
         state = _STATES[trial.state]
-        value = trial.values[0] if trial.state == TrialState.COMPLETE else None
-        if value is not None and not math.isfinite(value):
-            state, value = "failed", None
+        values = trial.values if trial.state == TrialState.COMPLETE else None
+        if values is not None and not all(math.isfinite(value) for value in values):
+            state, values = "failed", None
         told = COST in trial.user_attrs
         cost = float(trial.user_attrs[COST]) if told else self.problem.cost(point[1])
         is_measured = told and not self.problem.has_declared_cost and state != "running"
@@ -261,7 +284,9 @@ class Bridge:
             overhead=float(claim.get("overhead", 0.0)),
             reason=f"Optuna's trial was {trial.state.name}" if state == "failed" else None,
         )
-        return known if value is None else known.completed(value)
+        if values is None:
+            return known
+        return known.observed(dict(zip([*self.problem.objectives] or [OBJECTIVE], values, strict=True)))
 
     def _completed(self, trial: FrozenTrial, chosen: Mapping[str, Any]) -> Point:
         """Return the parameters of a finished trial, with a value for those that its objective did not read.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +14,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from boca.domain.errors import InvalidInput, instance_of
+from boca.domain.objectives import is_told
 from boca.domain.observation import OBJECTIVE
 from boca.domain.outcomes import AtMost
 from boca.domain.problem import Problem
@@ -23,6 +25,7 @@ from boca.integrations.optuna_bridge import (
     COST,
     REASON,
     WHY,
+    aims_of,
     axes_of,
     direction,
     fingerprint,
@@ -89,12 +92,17 @@ def to_optuna(
     axes = {part: axes_of(space, part) for part, space in (("x", problem.space), ("z", problem.fidelity))}
     distributions = {name: axis.distribution for part in axes.values() for name, axis in part.items()}
     mark = None if strategy is None else fingerprint(axes["x"], axes["z"], strategy)
-    study = optuna.create_study(direction=problem.direction, study_name=study_name, storage=storage, sampler=sampler)
+    directions = [*problem.objectives.values()] or [problem.direction or "maximize"]
+    study = optuna.create_study(directions=directions, study_name=study_name, storage=storage, sampler=sampler)
+    if problem.objectives:
+        with warnings.catch_warnings():  # Optuna calls it experimental
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names([*problem.objectives])
     study.add_trials(
         [
             optuna.trial.create_trial(
-                state=TrialState.COMPLETE if trial.value is not None else TrialState.FAIL,
-                value=trial.value,
+                state=TrialState.FAIL if (values := _values(problem, trial)) is None else TrialState.COMPLETE,
+                values=values,
                 constraints=_constraints(problem, trial),
                 params={name: value for name, value in (trial.x | trial.z).items() if name in distributions},
                 distributions={name: distributions[name] for name in distributions if name in trial.x | trial.z},
@@ -121,6 +129,13 @@ def _constraints(problem: Problem, trial: Trial) -> dict[str, float]:
         for name, value in trial.outcomes.items()
         if name in problem.subject_to
     }
+
+
+def _values(problem: Problem, trial: Trial) -> list[float] | None:
+    """Return the values of the objectives; None if they are not all known."""
+    if not problem.objectives:
+        return None if trial.value is None else [trial.value]
+    return [trial.outcomes[name] for name in problem.objectives] if is_told(problem, trial) else None
 
 
 def _outcomes(problem: Problem, trial: FrozenTrial) -> dict[str, float]:
@@ -159,17 +174,13 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
     learns its cost, `boca:cost` is taken to be in seconds.  A constraint of Optuna is an outcome of its name, if the
     problem limits that: the bound, plus by how much it is broken.
     """
-    towards = direction(study)
     instance_of(problem, Problem, "problem")
-    if towards != problem.direction:
-        raise InvalidInput(
-            f"The study is to {towards}, the problem to {problem.direction}. Pass a problem with direction={towards!r}."
-        )
+    names = _names(study, problem)
     _refuse_lost_fidelities(study, problem)
     trials = []
     for trial in study.get_trials(deepcopy=False):
-        value = trial.values[0] if trial.state == TrialState.COMPLETE else None
-        if not trial.state.is_finished() or (value is None and not _is_whole(trial, problem)):
+        values = trial.values if trial.state == TrialState.COMPLETE else None
+        if not trial.state.is_finished() or (values is None and not _is_whole(trial, problem)):
             continue  # running, or failed before it had all of its parameters
         where = f"trial {trial.number} of the study"
         x = {name: trial.params[name] for name in problem.space if name in trial.params}
@@ -187,12 +198,35 @@ def from_optuna(study: optuna.Study, problem: Problem) -> History:
             seconds=None if problem.has_declared_cost or math.isnan(cost) else cost,
             reason=f"Optuna's trial was {trial.state.name}",
         )
-        if value is None or not math.isfinite(value):
+        if values is None or not all(math.isfinite(value) for value in values):
             trials.append(failed)
             continue
         told = replace(failed, notes=trial.user_attrs.get(NOTES, {}))
-        trials.append(told.observed({**_outcomes(problem, trial), OBJECTIVE: value}))
+        trials.append(told.observed({**_outcomes(problem, trial), **dict(zip(names, values, strict=True))}))
     return History(trials)
+
+
+def _names(study: optuna.Study, problem: Problem) -> list[str]:
+    """Return the outcomes that the values of a study are, in its order; the problem must have the same directions."""
+    aims = aims_of(study)
+    towards = aims.get("direction")
+    if "outcomes" not in aims and not problem.objectives:
+        if towards != problem.direction:
+            raise InvalidInput(
+                f"The study is to {towards}, the problem to {problem.direction}. "
+                f"Pass a problem with direction={towards!r}."
+            )
+        return [OBJECTIVE]
+    own = dict(problem.objectives)
+    if study.metric_names is None and [*aims.get("outcomes", {}).values()] == [*own.values()]:
+        return [*own]  # without names, the order counts
+    if aims.get("outcomes") != own:
+        said = f"outcomes={aims['outcomes']!r}" if "outcomes" in aims else f"direction={towards!r}"
+        raise InvalidInput(
+            f"The study has {said}, and the problem is to {problem.aims}. Pass a problem with {said}, or name the "
+            "objectives with study.set_metric_names."
+        )
+    return [*aims["outcomes"]]
 
 
 def _is_whole(trial: FrozenTrial, problem: Problem) -> bool:

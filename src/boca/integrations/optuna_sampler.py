@@ -21,7 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from boca.accounting.ledger import Ledger
 from boca.domain.errors import InvalidInput
-from boca.domain.problem import CostFunction, Direction
+from boca.domain.problem import CostFunction
 from boca.domain.space import Parameter, Point, Space
 from boca.domain.trial import History, Trial, sign
 from boca.integrations.optuna_bridge import (
@@ -30,6 +30,7 @@ from boca.integrations.optuna_bridge import (
     WHY,
     Bridge,
     Dimension,
+    aims_of,
     axes_of,
     claim_of,
     direction,
@@ -57,6 +58,7 @@ class BocaSampler(BaseSampler):
     The objective suggests fidelities like any other parameter, with the name and the range given in `fidelity`:
     `trial.suggest_int("epochs", 5, 50)`.  There is no budget: a study ends when Optuna ends it, and nothing is kept
     for a last query.  Running trials are pending; pruned and failed ones count as worse than every result so far.
+    A study may have up to four directions: then the sampler searches for a front.
 
     It takes over a study of another sampler: trials without a fidelity count as trials at the target.  With `space`, a
     parameter that a trial has no use for counts with the value that was chosen for it.
@@ -98,9 +100,10 @@ class BocaSampler(BaseSampler):
         self._warned: set[str] = set()
         self._lock = threading.RLock()
         self._memory: _Memory | None = None
-        self._fidelities_only = self._bridge({}, "maximize")  # the fidelities without parameters
+        one: Mapping[str, Any] = {"direction": "maximize"}
+        self._fidelities_only = self._bridge({}, one)  # the fidelities without parameters
         if self._space is not None:  # refuse now what would otherwise fail in the first trial
-            self._bridge(self._space, "maximize")
+            self._bridge(self._space, one)
 
     @property
     def target(self) -> Point:
@@ -116,7 +119,7 @@ class BocaSampler(BaseSampler):
     # What Optuna calls ----------------------------------------------------------------------------------------------
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        direction(study)
+        aims_of(study)
         with self._lock:
             axes = self._space if self._space is not None else self._remember(study).inferred(study, self._fidelity)
             # fidelities are asked for one by one, where their name and range can be checked before the evaluation
@@ -134,7 +137,7 @@ class BocaSampler(BaseSampler):
                 name: search_space[name] for name in names
             }:
                 inferred = {name: Dimension.of(search_space[name], name) for name in names}
-                bridge = self._bridge(inferred if self._space is None else self._space, direction(study))
+                bridge = self._bridge(inferred if self._space is None else self._space, aims_of(study))
                 memory.use(bridge)
             for _ in range(_MAX_CHOICES):
                 history = self._history(study, trial.number, memory, bridge)
@@ -179,9 +182,9 @@ class BocaSampler(BaseSampler):
 
     # How it chooses -------------------------------------------------------------------------------------------------
 
-    def _bridge(self, x: Mapping[str, Dimension], towards: Direction) -> Bridge:
+    def _bridge(self, x: Mapping[str, Dimension], aims: Mapping[str, Any]) -> Bridge:
         space = self._whole if x else None
-        return Bridge.of(x, self._fidelity, self._target, self._cost, self.strategy, towards, space=space)
+        return Bridge.of(x, self._fidelity, self._target, self._cost, self.strategy, aims, space=space)
 
     def _remember(self, study: optuna.Study) -> _Memory:
         """Return what was seen of this study; with another study, a sampler starts anew."""
@@ -258,7 +261,7 @@ class BocaSampler(BaseSampler):
         """Say once that `study.best_trial` is not at the target, when a trial makes it so."""
         target = self.target
         is_cheap = any(trial.params.get(name, value) != value for name, value in target.items())
-        if not values or not is_cheap or _CHEAP_BEST in self._warned:
+        if not values or not is_cheap or _CHEAP_BEST in self._warned or len(study.directions) > 1:
             return
         others = [t.values[0] for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))]
         better = sign(direction(study))

@@ -36,6 +36,7 @@ except ImportError as error:
         "boca.integrations.sklearn needs scikit-learn 1.4 or newer. Run `pip install 'boca[sklearn]'`."
     ) from error
 
+from boca.integrations.sklearn_clock import next_trial, unspent
 from boca.integrations.sklearn_folds import Folds
 from boca.integrations.sklearn_ranges import Settings, cost_of, fidelities_of
 from boca.integrations.sklearn_trials import Plan, Table, Trials, refit_needed
@@ -68,17 +69,18 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         fidelity: Maps what makes an evaluation cheaper to its range; the upper end is the target.  `n_samples` is the
             number of samples, and its upper end None means all of them.  Other names are parameters of the estimator.
             A tuple is on a log scale if its ends are positive; a `boca.Int` or `boca.Float` is exact.
-        cost: "product", of every fidelity over its target; "measured", in seconds; or a function of the fidelities.
-        budget: `boca.targets(n)`, `boca.seconds(s)` or a number in units of the cost, which with "product" are full
-            evaluations; None means `boca.targets(10)`.
+        cost: "measured", in seconds, from which boca learns what other fidelities cost; "product", of every fidelity
+            over its target, which needs no clock; or a function of the fidelities.
+        budget: `boca.targets(n)`, `boca.seconds(s)` or a number: of full evaluations, or in units of your own cost
+            function; None means `boca.targets(10)`.
         strategy: One of boca's; None means `boca.Boca()`.
         scoring: As in scikit-learn.
         n_jobs: How many folds of a trial run in parallel; trials run one after another, so it changes no result.
         refit: As in scikit-learn; with more than one metric, it names the one to search by.
         cv: As in scikit-learn.
         verbose: As in scikit-learn.
-        random_state: Equal values give equal results, unless time plays a part, by `cost="measured"` or a budget in
-            seconds.
+        random_state: Equal values give equal results, unless time plays a part.  It plays none with `cost="product"` or
+            a cost function, and a budget that is not in seconds.
         error_score: As in scikit-learn.
         return_train_score: As in scikit-learn.
         param_distributions: Another name for `space`, as in `RandomizedSearchCV`.
@@ -102,7 +104,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         space: Mapping[str, Any] | list[Mapping[str, Any]] | None = None,
         fidelity: Mapping[str, Any] | None = None,
         *,
-        cost: Literal["product", "measured"] | CostFunction = "product",
+        cost: Literal["measured", "product"] | CostFunction = "measured",
         budget: Limit | float | None = None,
         strategy: Strategy | None = None,
         scoring: Any = None,
@@ -177,7 +179,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
             if line is not None:
                 line.close()
         self.history_ = optimizer.history
-        self.result_ = result_of(optimizer)
+        self.result_ = result_of(optimizer, *unspent(optimizer))
         _warn_of_failures(self.history_)
         trials.complete_table(self.history_)
 
@@ -196,7 +198,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         asked = None if self.n_iter is None else targets(self.n_iter)
         budget = _one_of_two(self.budget, asked, "budget", "n_iter")
         budget = _DEFAULT_BUDGET if budget is None else budget
-        limit = budget if isinstance(budget, Limit) else Limit(budget, "cost")
+        limit = budget if isinstance(budget, Limit) else Limit(budget, "cost" if callable(self.cost) else "targets")
         _refuse_too_little(limit, problem)
         optimizer = Optimizer(problem, budget=limit, strategy=self.strategy, seed=seed)
         # scikit-learn has read cv already; a generator would be exhausted
@@ -218,7 +220,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
 
 def _run_trials(optimizer: Optimizer, trials: Trials, line: Callable[[Optimizer, Trial], object] | None) -> None:
     """Run trials until the budget is spent; raise `FitsFailed` if there is no result at the target."""
-    while (trial := optimizer.ask()) is not None:
+    while (trial := next_trial(optimizer)) is not None:
         score = trials.run(trial.x, trial.z)
         if score.value is None:
             done = optimizer.fail(trial, score.reason, seconds=score.seconds, output=score.output)

@@ -23,8 +23,10 @@ from boca.domain.outcomes import SUCCESS
 from boca.domain.problem import Problem
 from boca.domain.space import BoolArray, FloatArray, IntArray, Point
 from boca.domain.trial import History, sign
+from boca.gp.curve_noise import NO_CURVE
 from boca.gp.fit import Standardization
 from boca.gp.noise import Noise
+from boca.model import curves
 from boca.model.encoding import Encoding
 from boca.model.warp import Warp
 
@@ -56,10 +58,17 @@ class Dataset:
     """Which number of the trials it holds; a refit is stored under this name."""
     bound: float | None = None
     """Where the limit of an outcome lies among the scores: within it, a score is at least as high."""
+    curves: tuple[FloatArray, FloatArray] | None = None
+    """The curve of every result and of every running trial, -1 for none; None if there are no curves."""
 
     @classmethod
     def from_history(cls, problem: Problem, history: History, failures: Failures | None = "worst") -> Dataset:
-        """Return the results of the objective; if `failures` is None, a failed trial says nothing about it."""
+        """Return the results of the objective; if `failures` is None, a failed trial says nothing about it.
+
+        Where evaluations pass through steps, their reports are results.
+        """
+        if problem.steps is not None:
+            return cls._from_curves(problem, history, failures)
         finished, scores = history.finished, history.scores(problem.direction)
         told = [t.value is not None or (failures is not None and t.state == "failed") for t in finished]
         if not all(told):
@@ -75,6 +84,32 @@ class Dataset:
             len(history.chosen),
             np.array([t.state == "failed" for t in finished], dtype=bool),
             failures or "worst",
+        )
+
+    @classmethod
+    def _from_curves(cls, problem: Problem, history: History, failures: Failures | None) -> Dataset:
+        rows = curves.rows(problem, history, with_failures=failures is not None)
+        turn = sign(problem.direction)
+        scores = np.array([np.nan if row.value is None else turn * row.value for row in rows])
+        failed = np.isnan(scores)
+        if not failed.all():
+            scores[failed] = np.min(scores[~failed])
+        has_noise = any(row.noise is not None for row in rows)
+        of_trial = curves.numbers(history)
+        return cls(
+            problem,
+            problem.space.to_unit([row.trial.x for row in rows]),
+            problem.fidelity.to_unit([row.z for row in rows]),
+            scores,
+            np.array([row.noise or 0.0 for row in rows]) if has_noise else None,
+            _running(problem, history),
+            len(history.chosen),
+            failed,
+            failures or "worst",
+            curves=(
+                np.array([NO_CURVE if row.curve is None else float(row.curve) for row in rows]),
+                np.array([float(of_trial[t.number]) for t in history.running]),
+            ),
         )
 
     def warped(self, warp: Warp | None) -> Dataset:
@@ -103,7 +138,7 @@ class Dataset:
 
     @classmethod
     def of_outcome(cls, problem: Problem, history: History, name: str) -> Dataset:
-        """Return the results of an outcome that has a limit, as a problem of its own."""
+        """Return the results of a limited outcome, or of one of several objectives, as a problem of its own."""
         part, better = problem.outcomes[name], sign(problem.outcomes[name].direction)
         told = [(t, o) for t in history.finished for o in t.observations if o.outcome == name]
         has_noise = any(o.noise is not None for _, o in told)
@@ -117,7 +152,7 @@ class Dataset:
             len(history.chosen),
             np.zeros(len(told), dtype=bool),
             outcome=name,
-            bound=better * problem.subject_to[name].bound,
+            bound=better * problem.subject_to[name].bound if name in problem.subject_to else None,
         )
 
     @classmethod
@@ -148,8 +183,9 @@ class Dataset:
         if self.variances is not None:
             with np.errstate(over="ignore"):  # a variance beyond the largest number is capped like others
                 noise = np.minimum(self.variances / standard.scale / standard.scale, _LARGEST_NOISE)
-        X = encoding.features(self.U, self.Z)
-        pending = encoding.features(*self.running)
+        of_results, of_running = (None, None) if self.curves is None else self.curves
+        X = encoding.features(self.U, self.Z, of_results)
+        pending = encoding.features(*self.running, of_running)
         return TrainingData(
             self.U, X, standard.apply(self.scores), noise, encoding.is_target(X), pending, encoding.is_target(pending)
         )

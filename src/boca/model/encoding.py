@@ -4,7 +4,7 @@ symbol   shape    meaning
 U        (n, d)   unit coordinates of x
 Z        (n, p)   unit coordinates of z
 F        (n, D)   features: numeric x, those on arcs, indicators of x choices, numeric z, indicators of z choices; if
-                  extended, z == z*
+                  extended, z == z*; if there are curves, the number of the curve, -1 for none
 h        (H,)     length scales in the order of the space and then of the fidelity space; then other kernel parameters
 
 A parameter that may be inactive has features in which every active value is equally far from "inactive", and two
@@ -29,6 +29,7 @@ from boca.domain.problem import Problem
 from boca.domain.space import BoolArray, Choice, FloatArray, Parameter, Point, Space
 from boca.gp import fit as gp_fit
 from boca.gp.converging import Converging
+from boca.gp.curve_noise import NO_CURVE, CurveNoise
 from boca.gp.kernels import Custom, Jump, Kernel, KernelFactor, KernelTerm, Profile, Radial, Trend
 from boca.gp.noise import NoiseTerm, RisingNoise
 from boca.gp.parameters import Block, Prior
@@ -64,13 +65,20 @@ class Encoding:
     """How numeric fidelities are seen: a learned axis has a trend from the start, and may have a part that fades."""
     fidelity_profile: Profile = "se"
     """The kernel on numeric fidelities, unless there is a `fidelity_kernel`."""
+    has_curves: bool = False
+    """Whether results belong to curves, each of which may have a draw of noise of its own."""
 
     def extended(self) -> Encoding:
         """Return the encoding with a jump at the target and a trend towards it."""
         return replace(self, is_extended=True)
 
-    def features(self, U: FloatArray, Z: FloatArray) -> FloatArray:  # (n, d), (n, p) -> (n, D)
-        return np.hstack([self.x_features(U), self.z_features(Z)])
+    def features(
+        self, U: FloatArray, Z: FloatArray, curves: FloatArray | None = None
+    ) -> FloatArray:  # (n, d), (n, p), (n,) -> (n, D)
+        F = np.hstack([self.x_features(U), self.z_features(Z)])
+        if self.has_curves and curves is not None:
+            F[:, -1] = curves
+        return F
 
     def x_features(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n, Dx)
         return _indicators(self.problem.space, U, self.x_numeric, self._x_arcs)
@@ -93,7 +101,9 @@ class Encoding:
             return Z
         fidelity = self.problem.fidelity
         features = _indicators(fidelity, self._on_logs(Z), _numbers(fidelity), [])
-        return np.column_stack([features, (self._unit_target == Z).all(axis=1)]) if self.is_extended else features
+        if self.is_extended:
+            features = np.column_stack([features, (self._unit_target == Z).all(axis=1)])
+        return np.column_stack([features, np.full(len(Z), NO_CURVE)]) if self.has_curves else features
 
     @cached_property
     def x_numeric(self) -> list[int]:
@@ -138,7 +148,7 @@ class Encoding:
     def distance_from_target(self, F: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         """Return how far every fidelity is from the target: 0 there, 1 if all parameters are at the other end."""
         p = len(self.problem.fidelity)
-        z_width = len(self.target) - (self.is_extended and not self.fidelity_kernel)
+        z_width = len(self.target) - (self.is_extended and not self.fidelity_kernel) - self.has_curves
         steps = F[:, self.x_width : self.x_width + z_width] - self.target[:z_width]
         if self.fidelity_kernel:  # one column per parameter: any other option has distance 1
             options = [not parameter.is_ordered for parameter in self.problem.fidelity.values()]
@@ -146,7 +156,8 @@ class Encoding:
         return np.asarray(np.sqrt(np.square(steps).sum(axis=1) / max(p, 1)))
 
     def is_target(self, F: FloatArray) -> BoolArray:  # (n, D) -> (n,)
-        return np.asarray(np.equal(F[:, self.x_width :], self.target).all(axis=1))
+        z_width = len(self.target) - self.has_curves
+        return np.asarray(np.equal(F[:, self.x_width : self.x_width + z_width], self.target[:z_width]).all(axis=1))
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -194,6 +205,9 @@ class Encoding:
                 place += 1
             if self.is_extended or learned:
                 terms.append(Trend(z_columns, tuple(self.target[: len(z_owners)]), place))
+                place += 1
+            if self.has_curves:
+                terms.append(CurveNoise(self.x_width + len(self.target) - 1, place))
         return Kernel(tuple(Radial(*group) for group in groups if group[1]), tuple(factors), tuple(terms))
 
     @cached_property

@@ -98,12 +98,15 @@ class Model:
         h[: len(self.problem.space)] /= s
         return replace(self, h=h, shrink=self.shrink * s, before=None)
 
-    def joined(self, trials: Sequence[Trial]) -> Model:
-        """Return the model with further running trials; their points are appended to the factor of this one."""
+    def joined(self, trials: Sequence[Trial], curves: FloatArray | None = None) -> Model:
+        """Return the model with further running trials; their points are appended to the factor of this one.
+
+        `curves` has the number of the curve of each.
+        """
         if not trials:
             return self
         U = self.problem.space.to_unit([t.x for t in trials])
-        pending = self.encoding.features(U, self.problem.fidelity.to_unit([t.planned for t in trials]))
+        pending = self.encoding.features(U, self.problem.fidelity.to_unit([t.planned for t in trials]), curves)
         is_target = self.encoding.is_target(pending)
         counts = is_target if self.guard is not None else np.ones(len(pending), dtype=bool)
         data = self.data.joined(pending[counts], is_target[counts])

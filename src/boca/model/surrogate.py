@@ -236,6 +236,7 @@ class Surrogate:
             self._covariance,
             axis="as_declared" if self.fidelity_kernel else self.fidelity_axis,
             fidelity_profile=self._fidelity_profile,
+            has_curves=problem.steps is not None and self._covariance is None,
         )
 
     @property
@@ -251,7 +252,8 @@ class Surrogate:
         """Return the encoding for hyperparameters that the user gives, with every optional component."""
         is_extended = bool(problem.fidelity) and self._covariance is None
         axis: FidelityAxis = "fading" if "fade" in given else "learned" if "axis" in given else "as_declared"
-        return Encoding(problem, "se", self._covariance, is_extended, axis, self._fidelity_profile)
+        has_curves = problem.steps is not None and self._covariance is None
+        return Encoding(problem, "se", self._covariance, is_extended, axis, self._fidelity_profile, has_curves)
 
     def _checked(self, problem: Problem, given: Mapping[str, Any]) -> dict[str, list[float]]:
         encoding = self._known_encoding(problem, given if isinstance(given, Mapping) else {})

@@ -4,15 +4,23 @@ Every function takes an `Optimizer`, a `Result` or what `load(url, name)` return
 and returns the Axes.  Plotting a study never changes what it suggests.
 """
 
+from boca.plots.draw_decision import decision
+from boca.plots.draw_front import front, hypervolume
+from boca.plots.draw_good_set import good_set
 from boca.plots.draw_importance import importance
 from boca.plots.draw_model import hyperparameters, information_gap, map2d, slices
+from boca.plots.draw_timeline import timeline
 from boca.plots.draw_trials import fidelities, parallel_coordinates, progress, regret
 from boca.plots.study import StudyView, load
 
 __all__ = [
     "StudyView",
+    "decision",
     "fidelities",
+    "front",
+    "good_set",
     "hyperparameters",
+    "hypervolume",
     "importance",
     "information_gap",
     "load",
@@ -21,4 +29,5 @@ __all__ = [
     "progress",
     "regret",
     "slices",
+    "timeline",
 ]

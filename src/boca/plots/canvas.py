@@ -15,6 +15,7 @@ from boca.plots.study import StudyView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOR_MAP = "cividis"
 MAX_TICKS = 16  # options named on an axis; beyond, they overlap
@@ -25,16 +26,22 @@ _MAX_UPRIGHT = 50  # characters of all ticks together that fit side by side
 
 def new_axes(given: Axes | None) -> Axes:
     """Return the given axes, or new ones."""
-    try:
-        from matplotlib import pyplot as plt
-        from matplotlib.axes import Axes as Kind
-    except ImportError as error:
-        raise InvalidInput("Plots need Matplotlib. Run `pip install 'boca[plots]'`.") from error
     if given is None:
-        return plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+        return new_figure(6.4, 4.0).subplots()
+    from matplotlib.axes import Axes as Kind
+
     if not isinstance(given, Kind):
         raise InvalidInput(f"ax must be a Matplotlib Axes, or None for a new one; got {given!r}.")
     return given
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of pyplot, so many inches wide and high."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise InvalidInput("Plots need Matplotlib. Run `pip install 'boca[plots]'`.") from error
+    return plt.figure(figsize=(width, height), layout="constrained")
 
 
 def model_axes(given: Axes | None, seen: StudyView) -> Axes:

@@ -49,10 +49,15 @@ def progress(source: object, *, scale: Scale = "useful", ax: Axes | None = None)
     runs = [study(each) for each in source] if isinstance(source, list | tuple) else [study(source)]
     if not runs:
         raise InvalidInput("source must be a study or a list of at least one; got an empty list.")
+    if any(run.problem.objectives for run in runs):
+        raise InvalidInput(
+            "A best value needs one objective, and this study has several. "
+            "Type boca.plots.hypervolume(source), or boca.plots.front(source)."
+        )
     seen, ax = runs[0], new_axes(ax)
     direction = seen.problem.direction
     found = data.progress(seen) if len(runs) == 1 else band(runs)
-    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[direction]})")
+    ax.set(xlabel=_spent(seen), ylabel=f"best at the target ({_DIRECTIONS[direction or 'maximize']})")
     if isinstance(found, Note):
         return empty(ax, found)
     if isinstance(found, Band):
@@ -75,7 +80,7 @@ def _band(ax: Axes, found: Band) -> tuple[FloatArray, FloatArray]:
 
 
 def _scale_values(
-    ax: Axes, scale: Scale, best: FloatArray, values: FloatArray, direction: Direction, is_band: bool
+    ax: Axes, scale: Scale, best: FloatArray, values: FloatArray, direction: Direction | None, is_band: bool
 ) -> None:
     if scale == "log":
         low = min(float(each.min()) for each in (best, values) if len(each))

@@ -255,6 +255,8 @@ class Hyperparameters:
 
 def hyperparameters(study: StudyView) -> Hyperparameters | Note:
     decisions = [t for t in study.history.chosen if "hyperparameters" in t.why]
+    if study.problem.objectives:
+        return Note(study.why_no_model)
     if not decisions:
         return Note("No trial was chosen by a model yet.")
     used = [t.why["hyperparameters"] for t in decisions]

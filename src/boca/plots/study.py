@@ -22,9 +22,11 @@ from boca.execution.result import Result
 from boca.model.posterior import Posterior
 from boca.strategies.base import posterior
 from boca.study import spec as specs
+from boca.study.front import FrontRecommendation, recommend_front
 from boca.study.optimizer import Optimizer
 from boca.study.recommendation import Recommendation, best, recommend
 
+_SEVERAL = "There are several objectives, each with a model of its own: this plot is for one objective."
 _NO_CODE = "There is no model here: the study has a fidelity kernel of its own, which is code, and code is not stored."
 
 
@@ -70,6 +72,18 @@ class StudyView:
         return best(self.problem, self.history, self.strategy)
 
     @cached_property
+    def front(self) -> list[Trial]:
+        """The trials at the target that none dominates; with one objective, the best."""
+        return self.history.front(self.problem)
+
+    @cached_property
+    def recommended_front(self) -> list[FrontRecommendation]:
+        """With several objectives, the points that are best according to the models."""
+        if self.lacks is not None:
+            return []
+        return recommend_front(self.problem, self.history, self.strategy)
+
+    @cached_property
     def believed(self) -> tuple[float, float] | None:
         """Mean and deviation at the best trial if variances were told: then its value alone says too much."""
         if self.best is None or self.model is None or not any(t.noise for t in self.history.feasible(self.problem)):
@@ -84,6 +98,8 @@ class StudyView:
             return None, self.lacks
         try:
             model = posterior(self.strategy, self.problem, self.history)
+            if model is None and self.problem.objectives:
+                return None, _SEVERAL
             return model, "" if model else "No trial is complete yet: there is no model."
         except BocaError as error:  # plots without a model can still be drawn
             return None, f"There is no model: {error}"

@@ -17,6 +17,7 @@ from boca.plots.axis import Axis, Marks, Note, marks, placed
 from boca.plots.study import StudyView
 from boca.plots.window import Window, window
 
+SEVERAL = "There are several objectives, and no best value: the front and its hypervolume are shown instead."
 _BEST_SHARE = 0.1  # of the trials, which parallel coordinates bring out ...
 _MOST_BEST = 25  # ... and how many at most
 _MAX_TICK = 12  # characters of a number beside an axis
@@ -36,6 +37,8 @@ class BestSoFar:
 
 
 def progress(study: StudyView) -> BestSoFar | Note:
+    if study.problem.objectives:
+        return Note(SEVERAL)
     unit, one = counted(study)
     charges = np.cumsum([study.ledger.charge(t) for t in study.history.finished]) / one
     told = [
@@ -120,6 +123,8 @@ class Parallel:
 
 
 def parallel_coordinates(study: StudyView) -> Parallel | Note:
+    if study.problem.objectives:
+        return Note(SEVERAL)
     shown = marks(study, complete=True)
     if not shown.trials:
         return Note("No trial is complete yet.")

@@ -28,7 +28,7 @@ class Window:
     """How many results lie outside."""
 
 
-def window(best: FloatArray, values: FloatArray, direction: Direction) -> Window | None:  # (m,), (k,)
+def window(best: FloatArray, values: FloatArray, direction: Direction | None) -> Window | None:  # (m,), (k,)
     """Return the part of the axis in which a curve of the best can be read; None if that is all of it."""
     turn = sign(direction)
     top = float(np.max(turn * best))

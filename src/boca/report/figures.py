@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from boca.plots.study import StudyView
-from boca.report import importance_figure, model_figures, trial_figures
+from boca.report import front_figures, importance_figure, model_figures, trial_figures
 from boca.report.traces import Picture
 
 
 def pictures(study: StudyView, optimum: float | None = None) -> Iterator[Picture]:
     """Yield every figure of a study; the regret only if the optimum is known."""
+    if study.problem.objectives:
+        yield from front_figures.fronts(study)
+        yield from trial_figures.fidelities(study)
+        return
     yield trial_figures.progress(study)
     if optimum is not None:
         yield trial_figures.regret(study, optimum)

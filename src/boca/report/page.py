@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from boca.domain.errors import InvalidInput
 from boca.domain.html import ends
 from boca.domain.trial import Trial
 from boca.domain.words import option, point, readable, text
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
 from boca.report import figures, sentences
+from boca.report.library import plotly
 from boca.report.traces import Figure, Picture
 
 MAX_ROWS = 1000  # of the table of trials, which is then cut in the middle: it would be most of the file
@@ -77,7 +77,7 @@ pre { white-space: pre-wrap; font-size: 0.75rem; margin: 0.3rem 0; } summary { c
 
 def page(study: StudyView, *, optimum: float | None = None) -> str:
     """Return the whole page."""
-    library = _plotly()
+    library = plotly()
     drawn = list(figures.pictures(study, optimum))
     data = {picture.key: picture.figure for picture in drawn if isinstance(picture.figure, dict)}
     policy = (
@@ -124,14 +124,6 @@ def packed(words: str) -> str:
     return base64.b64encode(gzip.compress(words.encode(), 9, mtime=0)).decode()
 
 
-def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise InvalidInput("A report needs Plotly. Run `pip install 'boca[report]'`.") from error
-    return str(get_plotlyjs())
-
-
 def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
@@ -145,6 +137,8 @@ def _subtitle(study: StudyView) -> str:
         n = sum(t.state == state for t in study.history)
         counts += [f"{n} {state}"] if n else []
     aim = "maximized" if study.problem.direction == "maximize" else "minimized"
+    if study.problem.objectives:
+        aim = text(study.problem.aims)
     return f"{aim}, {', '.join(counts)}"
 
 
@@ -201,7 +195,7 @@ def _trials(study: StudyView) -> str:
     if not trials:
         return "<p>There are no trials yet.</p>"
     names = [*study.problem.space.names, *study.problem.fidelity]
-    outcomes = list(study.problem.subject_to)
+    outcomes = list(study.problem.outcomes)
     heads = ["trial", "state", "value", "cost", *(text(name, _MAX_HEAD) for name in [*outcomes, *names]), "why"]
     rows = [_trial(study, trial) for trial in ends(trials, MAX_ROWS)]
     if len(trials) > MAX_ROWS:
@@ -214,7 +208,7 @@ def _trial(study: StudyView, trial: Trial) -> str:
     at_target = study.problem.is_target(trial.z)
     kind = " ".join([trial.state, *(["target"] if at_target else [])])
     cells = [str(trial.number), trial.state, text(trial.value), readable(trial.cost)]
-    cells += [text(trial.outcomes.get(name)) for name in study.problem.subject_to]
+    cells += [text(trial.outcomes.get(name)) for name in study.problem.outcomes]
     queried = trial.x | trial.z
     names = (*study.problem.space.names, *study.problem.fidelity)
     cells += [option(queried[name], _MAX_OPTION) if name in queried else "" for name in names]

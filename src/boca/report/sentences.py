@@ -27,11 +27,16 @@ _AT_BOUND = 0.01  # distance in logarithms: a hundredth of the bound, where the 
 # What was found, and what it cost ---------------------------------------------------------------------------------
 
 
+_MOST_MEMBERS = 12  # trials of a front in a sentence
+
+
 def findings(study: StudyView) -> list[tuple[str, str]]:
     """Return the results, each with its heading."""
     best, advised = study.best, study.recommendation
     found = []
-    if best is None:
+    if study.problem.objectives and study.front:
+        found += [(f"Front, {_count(len(study.front), 'trial', 'trials')}", _members(study))]
+    elif best is None:
         words = nothing_best(study.problem, study.history)
         found.append(("Best at the target", f"{words[0].upper()}{words[1:]}."))
     else:
@@ -49,11 +54,21 @@ def findings(study: StudyView) -> list[tuple[str, str]]:
         found.append(
             ("Limits", f"{limits}: {_count(kept, 'trial', 'trials')} of {at} at the target within all of them")
         )
-    if advised is None:
+    if study.problem.objectives:
+        untried = [one for one in study.recommended_front if not one.verified]
+        found += [("Recommended, not run at the target", f"{point(one.x)}: {one.words}") for one in untried]
+    elif advised is None:
         found.append(("Recommended", study.why_no_model))
     else:
         found.append(("Recommended", f"{point(advised.x)}: {advised.words}"))
     return [*found, ("Cost", costs(study))]
+
+
+def _members(study: StudyView) -> str:
+    """Return the trials of a front in words, the first ones if there are many."""
+    shown = [f"{point(t.outcomes)} at {point(t.x)} (trial {t.number})" for t in study.front[:_MOST_MEMBERS]]
+    more = len(study.front) - len(shown)
+    return "; ".join([*shown, *([f"and {more} more"] if more else [])])
 
 
 def costs(study: StudyView) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from boca.domain.space import FloatArray
 from boca.domain.trial import Trial
-from boca.domain.words import option, readable, text
+from boca.domain.words import option, point, readable, text
 from boca.plots.axis import Axis, Marks, Mask, Note
 
 Figure: TypeAlias = dict[str, Any]
@@ -115,6 +115,8 @@ def points_of(
 
 def _hover(trial: Trial) -> str:
     result = safe(trial.state) if trial.value is None else f"value {trial.value:.6g}"
+    if trial.value is None and trial.outcomes:
+        result = safe(point(trial.outcomes), 4 * _MAX_HOVER)
     pairs = [
         f"{safe(name, _MAX_HOVER)} = {safe(option(value), _MAX_HOVER)}"
         for name, value in (*trial.x.items(), *trial.z.items())

@@ -36,7 +36,7 @@ def progress(study: StudyView) -> Picture:
     caption = "The best value at the target against the budget spent."
     if isinstance(found, Note):
         return Picture("progress", "Progress", caption, found)
-    figure = _staircase(found, "best at the target")
+    figure = staircase(found, "best at the target")
     useful = window(found.best, found.value, study.problem.direction)
     if useful is not None:
         caption += f" Results beyond the axis: {useful.beyond}; the button shows all."
@@ -47,7 +47,7 @@ def progress(study: StudyView) -> Picture:
 
 def regret(study: StudyView, optimum: float) -> Picture:
     found = data.regret(study, optimum)
-    figure = found if isinstance(found, Note) else _staircase(found, "regret at the target")
+    figure = found if isinstance(found, Note) else staircase(found, "regret at the target")
     if isinstance(found, data.BestSoFar) and isinstance(figure, dict) and np.all(found.value > 0):
         figure["layout"]["yaxis"]["type"] = "log"
     return Picture("regret", "Regret", f"How far the best falls short of the known optimum, {optimum:.6g}.", figure)
@@ -68,7 +68,8 @@ def scales(useful: Window | None, *, is_positive: bool) -> Figure:
     return {"updatemenus": [look | {"buttons": buttons, "pad": {"r": 0, "t": 0}, "font": {"size": 11}}]}
 
 
-def _staircase(found: data.BestSoFar, label: str) -> Figure:
+def staircase(found: data.BestSoFar, label: str) -> Figure:
+    """Return the best so far against the budget spent, with the trials at the target."""
     best = {
         "mode": "lines",
         "x": numbers(found.spent),

@@ -26,6 +26,7 @@ import numpy as np
 from boca.domain.space import FloatArray
 from boca.gp.model import PosteriorSlice
 from boca.model.posterior import Model, leading_count
+from boca.search.objective import Bounded
 
 Slope: TypeAlias = FloatArray | float
 Valued: TypeAlias = tuple[FloatArray, Slope, Slope]
@@ -289,11 +290,11 @@ class Weighed:
     probability alone.  [G14]
     """
 
-    improvement: BoundAcquisition | None
+    improvement: Bounded | None
     limits: tuple[BoundAcquisition, ...]
 
     @property
-    def _parts(self) -> tuple[BoundAcquisition, ...]:
+    def _parts(self) -> tuple[Bounded, ...]:
         return self.limits if self.improvement is None else (self.improvement, *self.limits)
 
     def value(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)

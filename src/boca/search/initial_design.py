@@ -10,6 +10,7 @@ import numpy as np
 
 from boca.accounting.cost import Costs, amount
 from boca.domain.budget import Budget
+from boca.domain.objectives import best_of_several
 from boca.domain.problem import Problem
 from boca.domain.space import FloatArray, Point
 from boca.domain.trial import History, Suggestion, barred, best_of, point_key, unavailable
@@ -63,10 +64,10 @@ def random_start(
     most = _FIRST_AT_TARGET * share if spread and not _has_target(problem, history) else share
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= most:
         z, best = dict(problem.target), _best_untried_at_target(problem, history)
-    first = _next_of(problem.first or _middles(problem, middle and fidelities == "cheap"), history)
-    is_over = (
-        len(history) >= LEAST_QUERIES and history.valued and used + costs.of(z) > (share if best is None else most)
-    )
+    is_cheap = fidelities == "cheap" or not isinstance(fidelities, str)
+    first = _next_of(problem.first or _middles(problem, middle and is_cheap), history)
+    share = share if best is None else most
+    is_over = len(history) >= LEAST_QUERIES and history.told(problem) and used + costs.of(z) > share
     if is_over and (first is None or not problem.first):
         return None
     if first is not None:
@@ -132,7 +133,7 @@ def _best_untried_at_target(problem: Problem, history: History) -> Point | None:
     if problem.subject_to and untried:  # those that break the fewest limits, as far as they were told
         least = min(len(problem.exceeded(t.outcomes)) for t in untried)
         untried = [t for t in untried if len(problem.exceeded(t.outcomes)) == least]
-    best = best_of(untried, problem.direction)
+    best = best_of_several(problem, untried) if problem.objectives else best_of(untried, problem.direction)
     is_choice = (
         len({point_key(t.x) for t in untried}) >= 2
     )  # the best of one point is no choice: a new point tells more

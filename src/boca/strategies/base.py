@@ -15,6 +15,7 @@ from boca.domain.runs import Verdict
 from boca.domain.space import FloatArray
 from boca.domain.trial import History, Suggestion, Trial
 from boca.model.feasibility import Feasibility
+from boca.model.objectives import Objectives
 from boca.model.posterior import Posterior
 from boca.model.surrogate import Surrogate
 
@@ -63,11 +64,28 @@ class TakesOutcomes(Protocol):
 
 
 @runtime_checkable
+class TakesObjectives(Protocol):
+    """A strategy that says whether it searches for a front of several objectives."""
+
+    @property
+    def takes_objectives(self) -> bool: ...
+
+
+@runtime_checkable
 class HasFeasibility(Protocol):
     """A strategy with models of the outcomes that have limits."""
 
     def feasibility(self, problem: Problem, history: History, /) -> Feasibility:
         """Return what a history says about feasibility."""
+        ...
+
+
+@runtime_checkable
+class HasObjectives(Protocol):
+    """A strategy with models of several objectives."""
+
+    def objectives(self, problem: Problem, history: History, /) -> Objectives:
+        """Return the models after a history in which every objective was told."""
         ...
 
 
@@ -118,8 +136,15 @@ def knows_gp(strategy: object) -> bool:
 def check(strategy: object, problem: Problem) -> None:
     """Refuse a problem that the settings of a strategy do not fit.
 
-    A strategy without `check` accepts every problem, and limits on outcomes only if it has `takes_outcomes = True`.
+    A strategy without `check` accepts every problem, limits on outcomes only if it has `takes_outcomes = True`, and
+    several objectives only if it has `takes_objectives = True`.
     """
+    if problem.objectives and not (isinstance(strategy, TakesObjectives) and strategy.takes_objectives):
+        raise InvalidInput(
+            f"outcomes has the objectives {list(problem.objectives)}, and {type(strategy).__name__} with these "
+            "settings has one objective: its paper has no front. Use boca.Boca() or boca.RandomSearch(), or keep one "
+            "objective and give the others limits, such as boca.AtMost(20.0)."
+        )
     if problem.subject_to and not (isinstance(strategy, TakesOutcomes) and strategy.takes_outcomes):
         raise InvalidInput(
             f"subject_to limits {list(problem.subject_to)}, and {type(strategy).__name__} with these settings does not "
@@ -151,6 +176,19 @@ def posterior(strategy: object, problem: Problem, history: History) -> Posterior
     return Surrogate().model(problem, told, np.random.default_rng(0))
 
 
+def objectives(strategy: object, problem: Problem, history: History) -> Objectives | None:
+    """Return the models of several objectives after all results; None before a trial has told them all.
+
+    For a strategy without such models, they are those of `Boca()`.
+    """
+    if not problem.objectives or not history.told(problem):
+        return None
+    told = History([t for t in history if t.state != "running"]) if history.running else history
+    if isinstance(strategy, HasObjectives):
+        return strategy.objectives(problem, told)
+    return Objectives.after(problem, told, Surrogate(), np.random.default_rng(0))
+
+
 def feasibility(strategy: object, problem: Problem, history: History) -> Feasibility:
     """Return what a strategy believes of feasibility after all results; it is empty if nothing can be infeasible.
 
@@ -159,7 +197,8 @@ def feasibility(strategy: object, problem: Problem, history: History) -> Feasibi
     told = History([t for t in history if t.state != "running"]) if history.running else history
     if isinstance(strategy, HasFeasibility):
         return strategy.feasibility(problem, told)
-    return Feasibility.after(problem, told, Surrogate(), np.random.default_rng(0))
+    success = bool(problem.objectives)
+    return Feasibility.after(problem, told, Surrogate(), np.random.default_rng(0), success=success)
 
 
 def beta(t: int, d: int, l: float) -> float:  # noqa: E741 - the paper's symbol

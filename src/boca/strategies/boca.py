@@ -28,9 +28,12 @@ from boca.accounting.cost import Costs, amount, costs
 from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput, flags, instance_of, one_of
 from boca.domain.problem import Problem
+from boca.domain.runs import Verdict
 from boca.domain.space import FloatArray, Point, finite_number, positive_number
-from boca.domain.trial import History, Suggestion, barred, best_of, point_key, sign
+from boca.domain.trial import History, Suggestion, Trial, barred, best_of, point_key, sign
+from boca.model import curves
 from boca.model.feasibility import Feasibility
+from boca.model.objectives import Objectives
 from boca.model.posterior import Model, Posterior
 from boca.model.surrogate import Surrogate
 from boca.search import acquisition
@@ -38,8 +41,10 @@ from boca.search.acquisition import BoundAcquisition, Weighed
 from boca.search.candidates import Candidate, best_candidate
 from boca.search.initial_design import Design, Fidelities, random_start, start_query
 from boca.search.maximizer import MAXIMIZERS, Maximizer, check_maximizer
+from boca.strategies import boca_curves
 from boca.strategies.base import beta
 from boca.strategies.boca_decision import Decision
+from boca.strategies.boca_front import BELOW_TARGET_AT_MOST, FrontRules, SharedFront, front_suggestion
 from boca.strategies.boca_information import (
     candidate_fidelities,
     fidelity_threshold,
@@ -144,6 +149,11 @@ class Boca:
     success: bool = field(default=False, metadata={"off": False})
     """Model where trials fail, and weigh improvement by the probability of success.  A failure then says nothing of f;
     without, it has a bad value, which keeps the search away from a border where the optimum often lies."""
+    curves: bool = field(default=True, metadata={"off": False})
+    """Where evaluations report the steps that they pass through, let new runs and paused ones compete by what they tell
+    about the best mean at the target, for what the steps still ahead cost."""
+    stop_runs: bool = field(default=True, metadata={"off": False})
+    """Where runs cannot be continued, stop one that is unlikely to beat the best result: see `StopHopeless`."""
     hyperparameters: Mapping[str, Any] | None = None
     """A known GP: nothing is fitted, standardized or shrunk, and only the first aim is used."""
 
@@ -151,6 +161,7 @@ class Boca:
         instance_of(self.surrogate, Surrogate, "surrogate")
         flags(self, "adapt_c", "information_per_cost", "reserve_last", "success")
         flags(self, "relative_deviation", "verify_cheap", "start_middle", "start_spread", "share_batch")
+        flags(self, "curves", "stop_runs")
         object.__setattr__(self, "aims", _members(self.aims, [*AIMS], "aims"))
         turns = _members(self.target_turns, [_AIM, *TURNS], "target_turns")
         object.__setattr__(self, "target_turns", _shortest_cycle(turns))
@@ -201,6 +212,8 @@ class Boca:
             share_batch=False,
             theorem=theorem,
             success=False,
+            curves=False,
+            stop_runs=False,
             hyperparameters=hyperparameters,
         )
 
@@ -215,6 +228,11 @@ class Boca:
         self.surrogate.check(problem, self.hyperparameters)
 
     @property
+    def takes_objectives(self) -> bool:
+        """Whether several objectives may be searched: the paper has one, and a known GP is of one."""
+        return self.takes_outcomes and self.hyperparameters is None
+
+    @property
     def takes_outcomes(self) -> bool:
         """Whether outcomes may have limits: the paper has none."""
         paper = Boca.paper(maximizer=self.maximizer, theorem=self.theorem, hyperparameters=self.hyperparameters)
@@ -223,6 +241,9 @@ class Boca:
     def posterior(self, problem: Problem, history: History) -> Posterior:
         return self._model(problem, history, np.random.default_rng(0))
 
+    def objectives(self, problem: Problem, history: History) -> Objectives:
+        return Objectives.after(problem, history, self.surrogate, np.random.default_rng(0))
+
     def feasibility(self, problem: Problem, history: History) -> Feasibility:
         return self._feasibility(problem, history, np.random.default_rng(0))
 
@@ -230,41 +251,97 @@ class Boca:
         return self._chosen(problem, history, budget, rng, None)[0]
 
     def suggest_member(
-        self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, shared: Shared | None
-    ) -> tuple[Suggestion, Shared | None]:
+        self,
+        problem: Problem,
+        history: History,
+        budget: Budget,
+        rng: np.random.Generator,
+        shared: Shared | SharedFront | None,
+    ) -> tuple[Suggestion, Shared | SharedFront | None]:
         suggestion, shared = self._chosen(problem, history, budget, rng, shared)
         if shared is not None and suggestion.why["phase"] == "model":
             suggestion.why["batch"] = shared.first
         return suggestion, shared
 
     def _chosen(
-        self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator, shared: Shared | None
-    ) -> tuple[Suggestion, Shared | None]:
+        self,
+        problem: Problem,
+        history: History,
+        budget: Budget,
+        rng: np.random.Generator,
+        shared: Shared | SharedFront | None,
+    ) -> tuple[Suggestion, Shared | SharedFront | None]:
         """Return a suggestion, and what it shares with others of its batch; None in the start."""
         price = costs(problem, history)
-        starting = random_start(
-            problem,
-            history,
-            budget,
-            rng,
-            price,
-            design=self.start_design,
-            fidelities=self.start_fidelities,
-            middle=self.start_middle,
-            spread=self.start_spread,
+        of_runs = boca_curves.applies(self, problem, history)
+        starting = (
+            boca_curves.start(self, problem, history, budget, price, rng)
+            if of_runs
+            else random_start(
+                problem,
+                history,
+                budget,
+                rng,
+                price,
+                design=self.start_design,
+                fidelities=self.start_fidelities,
+                middle=self.start_middle,
+                spread=self.start_spread,
+            )
         )
         if starting is not None:
             if not self._is_last(problem, history, budget, price, starting.z, reserve=price.target):
                 return starting, shared
-            if not history.valued:  # the budget allows one target query, and there are no results
+            if not history.told(problem):  # the budget allows one target query, and there are no results
                 first = start_query(problem, history, rng, price, dict(problem.target), design=self.start_design)
                 return first, shared
 
-        if shared is None:
+        if problem.objectives:
+            return self._of_front(problem, history, budget, price, rng, shared)
+        if not isinstance(shared, Shared):
             model = self._model(problem, history, rng)
             shrink = 1.0 if self.hyperparameters is not None else self.max_shrink ** float(rng.random())
             shared = Shared(len(history), model, model.shrunk(shrink))
+        if of_runs:
+            runs = boca_curves.Runs(self, problem, history, budget, price, rng)
+            models = shared.models(history)
+            return boca_curves.decide(runs, *models, lambda: self._model(problem, history, rng, refit=True)), shared
         return self._decision(problem, history, budget, price, rng, shared).suggestion(), shared
+
+    def _of_front(
+        self,
+        problem: Problem,
+        history: History,
+        budget: Budget,
+        price: Costs,
+        rng: np.random.Generator,
+        shared: Shared | SharedFront | None,
+    ) -> tuple[Suggestion, SharedFront]:
+        """Return a suggestion for several objectives, and what it shares with others of its batch."""
+        if not isinstance(shared, SharedFront):
+            model = Objectives.after(problem, history, self.surrogate, rng)
+            shared = SharedFront(len(history), model)
+        at_target = [problem.is_target(trial.z) for trial in history.chosen]
+        rules = FrontRules(
+            self.maximizer,
+            adapted_c(self.first_c, at_target) if self.adapt_c else self.first_c,
+            self.information_per_cost,
+            self.information_floor,
+            self.relative_deviation,
+            lambda z: self._is_last(problem, history, budget, price, z),
+            lambda z: self._is_overdue(problem, history, price, z, every=BELOW_TARGET_AT_MOST),
+        )
+
+        def refitted() -> tuple[Objectives, Feasibility]:
+            found = Objectives.after(problem, history, self.surrogate, rng, force_refit=True)
+            return found, self._feasibility(problem, history, rng, refit=True)
+
+        feasibility = self._feasibility(problem, history, rng)
+        return front_suggestion(rules, history, price, shared.models(history), feasibility, refitted, rng), shared
+
+    def keep_going(self, problem: Problem, history: History, trial: Trial, rng: np.random.Generator) -> Verdict:
+        """Return whether a run should go on: always where runs pause, else by `StopHopeless`."""
+        return boca_curves.keep_going(self, problem, history, trial, rng)
 
     def _decision(
         self,
@@ -304,7 +381,10 @@ class Boca:
         return explores and budget.spent < self.probe_until * budget.total
 
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
-        return self.surrogate.model(
+        surrogate = self.surrogate
+        if boca_curves.applies(self, problem, history):
+            surrogate = replace(surrogate, guard=None)  # a run is paused, not tested without its cheaper steps
+        return surrogate.model(
             problem,
             history,
             rng,
@@ -316,7 +396,8 @@ class Boca:
     def _feasibility(
         self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False
     ) -> Feasibility:
-        return Feasibility.after(problem, history, self.surrogate, rng, success=self.success, force_refit=refit)
+        success = self.success or bool(problem.objectives)  # a failure is not the worst of several objectives
+        return Feasibility.after(problem, history, self.surrogate, rng, success=success, force_refit=refit)
 
     def _is_last(
         self,
@@ -340,14 +421,16 @@ class Boca:
             return False  # the budget never allowed one, and cheaper queries still tell something about the target
         return budget.left - price.pessimistic(z) < least
 
-    def _is_overdue(self, problem: Problem, history: History, price: Costs, z: Point) -> bool:
-        """Whether a query at z would be too much without a result at the target."""
+    def _is_overdue(
+        self, problem: Problem, history: History, price: Costs, z: Point, *, every: float = math.inf
+    ) -> bool:
+        """Whether a query at z would be too much without a result at the target: above `target_every`, or `every`."""
         if self.target_every is None or problem.is_target(z):
             return False
         own = [trial for trial in history if not trial.added]
         last = max((k for k, trial in enumerate(own) if problem.is_target(trial.z)), default=-1)
         since = sum(amount(trial, problem, price) for trial in own[last + 1 :])
-        return since + price.of(z) > self.target_every * price.target * (1.0 + _ROUNDING)
+        return since + price.of(z) > min(self.target_every, every) * price.target * (1.0 + _ROUNDING)
 
     def _unverified(
         self, problem: Problem, history: History, budget: Budget, price: Costs, z: Point
@@ -416,7 +499,8 @@ class Shared:
     def models(self, history: History) -> tuple[Model, Model]:
         """Return both models with the trials of the batch so far as running."""
         members = [t for t in history.running if t.number >= self.first]
-        return self.model.joined(members), self.shrunk.joined(members)
+        of = curves.of_trials(history, members)
+        return self.model.joined(members, of), self.shrunk.joined(members, of)
 
 
 class Iteration:
@@ -540,7 +624,7 @@ class Iteration:
         """Return the cheapest fidelity that is still informative, about f or about an outcome whose limit is open."""
         return cheapest_informative(
             u,
-            self.model,
+            [self.model],
             self.feasibility,
             cost=self.price.grid,
             target_cost=self.price.target,
@@ -651,7 +735,7 @@ class Iteration:
         """Run the surest point that was only run below the target there; without one, where the mean is highest."""
         known = {tuple(u) for u in model.data.U[model.data.is_target]}
         untried = np.array([u for u in model.queried if tuple(u) not in known])
-        if not len(untried):
+        if self.feasibility or not len(untried):  # the surest point may lie where it is not feasible
             return replace(self.instead(asked, model, _CLOCK, rng), because=_OVERDUE)
         mu, sigma = model.moments(untried)
         ranked = untried[np.argsort(sigma - mu, kind="stable")]

@@ -16,7 +16,7 @@ and that has at least as much G per cost as the target.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -151,7 +151,7 @@ class Quantity:
 
 def cheapest_informative(
     u: FloatArray,
-    model: Model,
+    models: Sequence[Model],
     feasibility: Feasibility,
     *,
     cost: FloatArray,
@@ -164,16 +164,17 @@ def cheapest_informative(
 ) -> int | None:  # u (d,), cost (m,)
     """Return the index of the cheapest fidelity that is still worth a query at x; None if that is the target.
 
+    `models` are those of f, or of several objectives.
     `floor` and `relative` are `Boca.information_floor` and `Boca.relative_deviation`.
     """
     x = u[None, :]
     p = {name: float(found[0]) for name, found in feasibility.probabilities(x).items()}
     setting = _Setting(u, cost / target_cost, beta, c, floor, relative)
-    of_f = _of_model(setting, model, weight=math.prod(p.values()))
+    of_f = [_of_model(setting, model, weight=math.prod(p.values())) for model in models]
     of_outcomes = [
         _of_outcome(setting, outcome, weight=entropy_bits(p[outcome.name])) for outcome in feasibility.outcomes
     ]
-    quantities = [of_f, *of_outcomes]
+    quantities = [*of_f, *of_outcomes]
     passes = np.any([q.is_open for q in quantities], axis=0) & (cost < target_cost)
     if per_cost:
         told = np.sum([q.weight * q.gain for q in quantities], axis=0)

@@ -327,7 +327,7 @@ class _LevelIteration:
 
 def _domain(problem: Problem) -> Problem:
     """Return the problem without its fidelities, as the model of one level knows it."""
-    return Problem(problem.space, direction=problem.direction)
+    return Problem(problem.space, direction=problem.direction or "maximize")
 
 
 @dataclass(frozen=True)

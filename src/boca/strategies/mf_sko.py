@@ -119,7 +119,7 @@ class MFSKO:
     def _posterior(
         self, problem: Problem, known: History, levels: list[Point], rng: np.random.Generator
     ) -> JointPosterior:
-        domain = Problem(problem.space, direction=problem.direction)
+        domain = Problem(problem.space, direction=problem.direction or "maximize")
         encoding, dataset = Encoding(domain, "se"), Dataset.from_history(domain, known)
         reached = np.array([levels.index(t.z) for t in [*known.finished, *known.running]])
         if self.hyperparameters is not None:

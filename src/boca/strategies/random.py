@@ -19,6 +19,7 @@ from boca.search.initial_design import random_point
 class RandomSearch:
     """Query the target at independent uniform points."""
 
+    takes_objectives: ClassVar[bool] = True
     takes_outcomes: ClassVar[bool] = True  # a random point heeds nothing; what is best is decided by the limits
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:

@@ -6,7 +6,7 @@ process adds does: the next choice then begins another batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,16 @@ class Batch:
         self._members: list[Trial] = []
         self._shared: Any = None
 
-    def read(self, now: Snapshot) -> Snapshot:
-        """Return what the next choice reads: the study as the batch began, with its trials so far as running."""
-        if self._begun is None or len(now.history) != self._count:
+    def read(self, now: Snapshot, waiting: Sequence[Trial] = ()) -> Snapshot:
+        """Return what the next choice reads: the study as the batch began, with its trials so far as running.
+
+        Trials that are chosen and not stored yet are `waiting`: they count as running too.
+        """
+        if self._begun is None or len(now.history) + len(waiting) != self._count:
             self.end()
-            self._begun = now
+            self._begun = Snapshot(now.history.joined(waiting), now.event, now.queue) if waiting else now
         if not self._members:
-            return now
+            return self._begun
         return Snapshot(self._begun.history.joined(self._members), self._begun.event, now.queue)
 
     def suggest(self, problem: Problem, history: History, budget: Budget, rng: np.random.Generator) -> Suggestion:

@@ -23,14 +23,17 @@ from boca.domain.reasons import Reasons
 from boca.domain.runs import RunEvent
 from boca.domain.space import Point, non_negative_number, positive_number
 from boca.domain.trial import History, Trial, is_exhausted, occupied, point_key, unavailable
+from boca.domain.version import VERSION
 from boca.domain.words import point, text
 from boca.strategies import Boca, Strategy
 from boca.strategies.base import HasKeepGoing, shares_batches
 from boca.strategies.base import check as check_settings
 from boca.study import runs
+from boca.study.ahead import Ahead, Choosing, Draft
 from boca.study.batch import Batch
+from boca.study.front import recommend_front
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
-from boca.study.recommendation import Recommendation, best, recommend
+from boca.study.recommendation import best, recommend
 from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Report, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
@@ -162,8 +165,21 @@ class Optimizer:
         ledger = self._ledger(now.history)
         return tuple(ledger.warnings(queued=sum(not ledger.affords(point.z) for point in now.queue)))
 
-    def recommend(self) -> Recommendation | None:
-        """Return the point to use at the target, with its uncertainty; None before the first result."""
+    @property
+    def front(self) -> list[Trial]:
+        """The complete trials at the target, within all limits, that none dominates; with one objective, the best."""
+        if not self.problem.objectives:
+            return [] if (found := self.best) is None else [found]
+        return [trial.copied() for trial in self._history.front(self.problem)]
+
+    def recommend(self) -> Any:
+        """Return the point to use at the target, with its uncertainty: a `Recommendation`.
+
+        None before the first result.  With several objectives it is a list of `FrontRecommendation`: the points that
+        are best according to the models, empty before the first result.
+        """
+        if self.problem.objectives:
+            return recommend_front(self.problem, self._history, self.strategy)
         return recommend(self.problem, self._history, self.strategy)
 
     def _repr_html_(self) -> str:
@@ -172,6 +188,8 @@ class Optimizer:
 
         history, best = self._history, self.best
         found = "no trial is complete at the target" if best is None else f"{text(best.value)} at {point(best.x)}"
+        if self.problem.objectives:
+            found = f"{len(self.front)} trials on the front"
         rows = [
             ("study", self.name),
             ("best at the target", found),
@@ -220,6 +238,10 @@ class Optimizer:
                 return
             yield trial
 
+    def ahead(self) -> Ahead:
+        """Return what chooses trials before workers are free for them; a driver uses it."""
+        return Ahead(Choosing(self.storage, self.strategy, self._draft, self._stands, self._claimed))
+
     def take_over(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
         """Take over the trials of drivers that died, and return them for evaluation; see `Storage.take_over`."""
         trials = [trial.copied() for trial in self.storage.take_over(lease, max_retries=max_retries, limit=limit)]
@@ -236,6 +258,7 @@ class Optimizer:
         seconds: float | None = None,
         output: str | None = None,
         notes: Mapping[str, Any] | None = None,
+        worker: str | None = None,
     ) -> Trial:
         """Store the result of a running trial.
 
@@ -249,13 +272,13 @@ class Optimizer:
                 than one trial runs.
             output: what the evaluation printed, to be kept with the trial.
             notes: further values by name, which are stored and shown, and not optimized.
+            worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
         running = self._running(trial)
         ended = runs.ended(self.problem, running)
         if value is None and ended is not None:
-            return self._finish(
-                replace(self._finished(ended, cost, seconds), output=output, notes=checked_notes(notes))
-            )
+            told = self._finished(ended, cost, seconds)
+            return self._finish(replace(told, output=output, notes=checked_notes(notes), worker=worker))
         z = running.planned if ended is None or not runs.is_over(self.problem, running) else ended.z
         try:
             result = self.problem.returned(value, z)
@@ -270,7 +293,7 @@ class Optimizer:
             )
         else:
             complete = self._finished(running, cost, seconds).observed(result.values, noise=variances)
-        return self._finish(replace(complete, output=output, notes=kept))
+        return self._finish(replace(complete, output=output, notes=kept, worker=worker))
 
     def report(self, trial: Trial | int, step: int, value: Told, *, noise: Noise | None = None) -> bool:
         """Store what a running evaluation has reached at a step, and return whether it should go on.
@@ -321,6 +344,7 @@ class Optimizer:
         cost: float | None = None,
         seconds: float | None = None,
         output: str | None = None,
+        worker: str | None = None,
     ) -> Trial:
         """Store that a running trial failed: it is charged, and its point counts as worse than every result so far.
 
@@ -330,8 +354,9 @@ class Optimizer:
             cost: what it cost, in place of what was expected.
             seconds: how long the evaluation took; by default the time since the trial was handed out.
             output: what the evaluation printed, to be kept with the trial.
+            worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
-        failed = replace(self._running(trial), state="failed", reason=str(reason), output=output)
+        failed = replace(self._running(trial), state="failed", reason=str(reason), output=output, worker=worker)
         return self._finish(self._finished(failed, cost, seconds))
 
     def add(
@@ -385,6 +410,7 @@ class Optimizer:
             reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
             seconds=None if self.problem.has_declared_cost else paid,
             notes={**result.notes, **checked_notes(given.notes)},
+            version=VERSION,
         )
         return draft.observed(result.values, noise=self.problem.variances(given.noise))
 
@@ -418,26 +444,14 @@ class Optimizer:
             if self._refused == (now.event, now.queue):
                 return None  # a driver asks every second; the same question has the same answer
             read = now if batch is None else batch.read(now)
-            ledger = self._ledger(read.history)
-            chosen = self._choose(read, ledger, batch)
-            if chosen is None:
+            found = self._draft(read, batch, began)
+            if found is None:
                 if batch is not None and read.event != now.event:
                     batch.end()  # results that were told since may leave something affordable
                     continue
                 self._refused = (now.event, now.queue)
                 return None
-            x, z, why, queued, before = chosen
-            draft = Trial(
-                number=len(read.history),
-                x=x,
-                planned=z,
-                cost=ledger.costs.going_on(z, 0 if before is None else before.saved),
-                reasons=Reasons.of(why),
-                overhead=time.perf_counter() - began,
-                seen=read.event,
-                pending=tuple(t.number for t in read.history.running),
-            )
-            draft = runs.from_checkpoint(draft, before)
+            draft, queued = found
             if check is not None:
                 check(draft)
             affords = None
@@ -449,11 +463,34 @@ class Optimizer:
             if trial is not None:
                 if batch is not None:
                     batch.add(trial)
-                self._note_time([trial])
-                return trial.copied()
+                return self._claimed(trial)
             if batch is not None:
                 batch.end()
         raise AssertionError("a count has no end")
+
+    def _claimed(self, trial: Trial) -> Trial:
+        self._note_time([trial])
+        return trial.copied()
+
+    def _draft(self, read: Snapshot, batch: Batch | None, began: float) -> Draft | None:
+        """Return the next trial, chosen and not stored yet, with the queued point that it is; None if there is none."""
+        ledger = self._ledger(read.history)
+        chosen = self._choose(read, ledger, batch)
+        if chosen is None:
+            return None
+        x, z, why, queued, before = chosen
+        draft = Trial(
+            number=len(read.history),
+            x=x,
+            planned=z,
+            cost=ledger.costs.going_on(z, 0 if before is None else before.saved),
+            reasons=Reasons.of(why),
+            overhead=time.perf_counter() - began,
+            seen=read.event,
+            pending=tuple(t.number for t in read.history.running),
+            version=VERSION,
+        )
+        return runs.from_checkpoint(draft, before), queued
 
     def _choose(
         self, now: Snapshot, ledger: Ledger, batch: Batch | None

@@ -93,6 +93,8 @@ def best(problem: Problem, history: History, strategy: object) -> Trial | None:
     If variances were told there, the best value is the luckiest: then it is the trial with the highest posterior mean.
     """
     trials = history.feasible(problem)
+    if problem.objectives:
+        return None
     model = posterior(strategy, problem, history) if any(t.noise for t in trials) else None
     if model is None:
         return history.best(problem)
@@ -103,6 +105,6 @@ def best(problem: Problem, history: History, strategy: object) -> Trial | None:
 
 def nothing_best(problem: Problem, history: History) -> str:
     """Return why there is no best trial, in words."""
-    if problem.subject_to and any(problem.is_target(t.z) for t in history.valued):
+    if problem.subject_to and any(problem.is_target(t.z) for t in history.told(problem)):
         return "no trial at the target is within every limit"
     return "no trial is complete at the target"

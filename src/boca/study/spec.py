@@ -14,13 +14,16 @@ import numpy as np
 from boca.domain.budget import Limit
 from boca.domain.candidates import Candidates
 from boca.domain.outcomes import AtLeast, AtMost
-from boca.domain.problem import Direction, Problem
+from boca.domain.problem import Problem
 from boca.domain.space import Space, parameter_from_json
 from boca.strategies.registry import CLASSES, NAMES
 
 _COSTS_COMPARED_AT = 16  # fidelities at which a cost function shows what it is
 _KINDS: dict[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
 
+_OPTIONAL = frozenset(
+    {"where", "candidates", "deterministic", "first", "subject_to", "objective", "outcomes", "reference"}
+)
 CHANGEABLE = frozenset({"budget", "fields"})
 """The parts that may differ with `allow_change`: results remain valid with a larger budget and in a newer version."""
 
@@ -44,6 +47,10 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
         description["first"] = problem.first
     if problem.subject_to:
         description["subject_to"] = _limits(problem)
+    if problem.objectives:
+        description["outcomes"] = dict(problem.objectives)
+    if problem.reference:
+        description["reference"] = dict(sorted(problem.reference.items()))
     if problem.objective is not None:
         description["objective"] = problem.objective
     description |= _restrictions(problem.space)
@@ -78,14 +85,15 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
     words = [(each["words"], each["fingerprint"]) for each in spec.get("where", [])]
     rows = spec.get("candidates", {})
     space = space.described(words, labels=rows.get("labels", ()), optional=rows.get("lacking", ()))
-    direction: Direction = spec["direction"]
-    more = {
+    more: dict[str, Any] = {
         "deterministic": spec.get("deterministic", False),
         "first": spec.get("first", ()),
         "subject_to": {name: _KINDS[kind](bound, at) for name, (kind, bound, at) in spec.get("subject_to", {}).items()},
         "objective": spec.get("objective"),
+        "reference": spec.get("reference"),
+        **({"outcomes": spec["outcomes"]} if "outcomes" in spec else {"direction": spec["direction"]}),
     }
-    bare = Problem(space, fidelity, target=spec["target"], direction=direction, **more)
+    bare = Problem(space, fidelity, target=spec["target"], **more)
     target_cost = spec["target_cost"]
     if target_cost is None:
         return bare
@@ -93,7 +101,7 @@ def problem_of(spec: Mapping[str, Any]) -> Problem:
     def cost(z: Mapping[str, Any]) -> float:
         return float(target_cost * bare.assumed_cost(z))
 
-    return Problem(space, fidelity, cost=cost, target=spec["target"], direction=direction, **more)
+    return Problem(space, fidelity, cost=cost, target=spec["target"], **more)
 
 
 def _limits(problem: Problem) -> dict[str, list[Any]]:
@@ -124,6 +132,8 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         was, now = stored.get(part), given.get(part)
         if part == "strategy":
             was, now = _common(was, now), _common(now, was)
+        if part == "outcomes" and was == now:
+            continue  # by name: their order is of no weight
         if _exactly(was) != _exactly(now):
             found[part] = _changed(part, was, now)
     if "cost" in found:
@@ -138,7 +148,7 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
 
 def _changed(part: str, was: Any, now: Any) -> str:
     """Return in words how a part differs; a part that only one study has is absent in the other."""
-    may_lack = part in ("where", "candidates", "deterministic", "first", "subject_to", "objective")
+    may_lack = part in _OPTIONAL
     before = "absent" if was is None and may_lack else _short(was, now)
     after = "absent" if now is None and may_lack else _short(now, was)
     return f"{part} was {before} and is {after}"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from boca.accounting.cost import CLOCK_RESOLUTION
+from boca.domain.attempt import Attempt, Attempts
 from boca.domain.errors import InvalidInput, one_of
 from boca.domain.observation import OBJECTIVE
 from boca.domain.problem import Problem
@@ -28,6 +29,7 @@ Format: TypeAlias = Literal["csv", "jsonl"]
 
 _LONGEST_CELL = 2**27  # characters
 _PARTS = {"x": "x", "z": "z", "outcome": "outcomes", "noise": "noises", "note": "notes"}  # column -> key in JSON
+_CLOCK = frozenset({"began", "ended", "host", "process", "worker", "attempt", "version"})
 _COLUMNS = ("number", "state", "value", "cost", "noise", "seconds", "overhead", "phase", "reason", "failure")
 
 
@@ -45,16 +47,20 @@ class ImportedResult:
 
     def told(self, problem: Problem) -> float | Mapping[str, Any] | None:
         """Return what `Optimizer.add` takes."""
+        if problem.objectives and self.value is None:
+            return dict(self.outcomes)
         if not self.outcomes:
             return self.value
         return {problem.objective or OBJECTIVE: self.value, **self.outcomes}
 
 
-def text(history: History, format: Format) -> str:
-    """Return a history in a format."""
+def text(history: History, format: Format, attempts: Attempts | None = None) -> str:
+    """Return a history in a format; JSON lines have the attempts without a result too."""
     one_of(format, get_args(Format), "format")
     if format == "jsonl":
-        return "".join(json.dumps(_object(trial), allow_nan=False) + "\n" for trial in history)
+        lost = {} if attempts is None else attempts
+        found = (_object(trial, lost.get(trial.number, ())) for trial in history)
+        return "".join(json.dumps(one, allow_nan=False) + "\n" for one in found)
     rows = [trial.row() for trial in history]
     names = dict.fromkeys([*_COLUMNS, *(name for row in rows for name in row)])
     file = io.StringIO()
@@ -64,12 +70,14 @@ def text(history: History, format: Format) -> str:
     return file.getvalue()
 
 
-def _object(trial: Trial) -> dict[str, Any]:
+def _object(trial: Trial, attempts: Sequence[Attempt]) -> dict[str, Any]:
     """Return all of a trial, its reasons included; `reason` and `failure` mean the same as in a table."""
     names = ("number", "state", "x", "z", "value", "cost", "noise", "seconds", "overhead", "why")
     said = {"reason": trial.why.get("reason"), "failure": trial.reason}
-    more = {"outcomes": trial.outcomes, "noises": trial.noises, "notes": dict(trial.notes)}
-    return {name: getattr(trial, name) for name in names} | said | {name: kept for name, kept in more.items() if kept}
+    lost = [attempt.to_json() for attempt in attempts]
+    more = {"outcomes": trial.outcomes, "noises": trial.noises, "notes": dict(trial.notes), "attempts": lost}
+    own = {name: getattr(trial, name) for name in names} | said | trial.clock()
+    return own | {name: kept for name, kept in more.items() if kept}
 
 
 def _cell(value: object) -> object:
@@ -88,7 +96,8 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
     """
     is_text = _may_be_text(source)
     found = []
-    for where, record in _records(source):
+    for where, written in _records(source):
+        record = _without_clock(written)
         if not _is_complete(record.get("state"), where):
             continue
         _refuse_foreign(problem, record, where, is_text=is_text)
@@ -109,16 +118,33 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
     return found
 
 
+def _without_clock(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was exported without when and where it ran: a parameter or an outcome may have such a name."""
+    if not record.keys() >= _CLOCK:
+        return record
+    return {name: value for name, value in record.items() if name not in _CLOCK and name != "attempts"}
+
+
 def _value_of(problem: Problem, record: Mapping[str, Any], where: str, *, may_be_missing: bool) -> float | None:
-    """Return the value of the objective, which may go by its name; None if only other outcomes were told."""
+    """Return the value of the objective, which may go by its name; None if only other outcomes were told.
+
+    Several objectives are outcomes, each by its name.
+    """
+    if problem.objectives and may_be_missing:
+        return None
+    if problem.objectives:
+        raise InvalidInput(
+            f"{where}: there is none of the outcomes {[*problem.outcomes]}. Name the columns outcome.NAME, such as "
+            f"{f'outcome.{next(iter(problem.objectives))}'!r}."
+        )
     name = "value" if "value" in record or problem.objective is None else problem.objective
     return None if may_be_missing and _is_empty(record.get(name)) else _number(record.get(name), name, where)
 
 
 def _outcomes(problem: Problem, record: Mapping[str, Any], where: str) -> dict[str, float]:
-    """Return what was told of the outcomes that have limits, from columns `outcome.NAME` or of their name alone."""
+    """Return what was told of outcomes with a name, from columns `outcome.NAME` or of their name alone."""
     found = {}
-    for name in problem.subject_to:
+    for name in problem.outcomes:
         is_taken = name in _COLUMNS or name in problem.space or name in problem.fidelity
         column = f"outcome.{name}" if f"outcome.{name}" in record or is_taken else name
         number = _optional(record.get(column), column, where)
@@ -128,7 +154,8 @@ def _outcomes(problem: Problem, record: Mapping[str, Any], where: str) -> dict[s
 
 
 def _noise(problem: Problem, record: Mapping[str, Any], where: str) -> dict[str, float] | None:
-    columns = {problem.objective or OBJECTIVE: "noise", **{name: f"noise.{name}" for name in problem.subject_to}}
+    columns = {} if problem.objectives else {problem.objective or OBJECTIVE: "noise"}
+    columns |= {name: f"noise.{name}" for name in problem.outcomes}
     told = {name: _not_negative(record.get(column), column, where) for name, column in columns.items()}
     return {name: number for name, number in told.items() if number is not None} or None
 
@@ -138,7 +165,7 @@ def _notes(problem: Problem, record: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for column, value in record.items():
         part, dot, name = str(column).partition(".")
-        is_note = part == "note" or (part == "outcome" and name not in problem.subject_to)
+        is_note = part == "note" or (part == "outcome" and name not in problem.outcomes)
         if dot and is_note and not _is_empty(value):
             found[name] = value
     return found

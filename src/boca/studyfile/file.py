@@ -6,6 +6,8 @@
     budget = { targets = 30 }             # or { seconds = 600 }, or { cost = 1e6 }
     subject_to = { size = { at_most = 3 } }   # limits on further outcomes, which the objective then returns by name
     value = "loss"                        # the outcome that is optimized, if more than one has no limit
+    outcomes = { loss = "minimize", size = "minimize", recall = { at_least = 0.9 } }   # in place of the last two
+    reference = { loss = 1.0 }            # of several objectives: the worst values that are of interest
 
     [space]
     C = { type = "float", low = 1e-2, high = 1e3, log = true }
@@ -103,6 +105,8 @@ _KEYS = (
     "where",
     "subject_to",
     "value",
+    "outcomes",
+    "reference",
     "space",
     "fidelity",
 )
@@ -154,7 +158,7 @@ def _study(document: Table, file: Path) -> StudyFile:
     space, _ = _space(document, "space")
     space = _constrained(space, document.get("where", []))
     fidelity, target = _space(document, "fidelity")
-    direction = shorthand.direction(document.get("direction", "maximize"))
+    aims = _aims(document)
     budget = _budget(document.get("budget"))
     seed = None if "seed" not in document else _whole(document["seed"], "seed", least=0, most=_LARGEST_SEED)
     workers = _whole(document.get("workers", 1), "workers", least=1)
@@ -163,18 +167,15 @@ def _study(document: Table, file: Path) -> StudyFile:
     grace = non_negative_number(document.get("grace", 0.0), "grace")
     storage = _storage(document.get("storage"), folder, name)
     cost = _cost(document.get("cost"), fidelity, folder)
-    limits = _limits(document.get("subject_to", {}))
-    value = None if "value" not in document else _string(document["value"], "value")
     problem = Problem(
         space,
         fidelity,
         cost=cost,
         target=target,
-        direction=direction,
         deterministic=document.get("deterministic", False),
         first=document.get("first", ()),
-        subject_to=limits,
-        objective=value,
+        subject_to=_limits(document.get("subject_to", {}), "subject_to"),
+        **aims,
     )
     strategy = _strategy(document.get("strategy"), problem, folder)
     objective = _objective(document, problem, folder)
@@ -269,12 +270,32 @@ def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
         raise InvalidInput(f"{what}: {error}") from error
 
 
-def _limits(given: object) -> dict[str, OutcomeLimit]:
+def _aims(document: Table) -> dict[str, Any]:
+    """Return what is optimized, as `Problem` takes it."""
+    if "outcomes" not in document:
+        value = None if "value" not in document else _string(document["value"], "value")
+        aims = {"direction": shorthand.direction(document.get("direction", "maximize")), "objective": value}
+        return aims | ({"reference": document["reference"]} if "reference" in document else {})
+    both = [key for key in ("direction", "value") if key in document]
+    if both:
+        raise InvalidInput(
+            f"{both[0]} = {document[both[0]]!r} and outcomes are both given, and outcomes says what is optimized and "
+            f"in which direction. Leave {both[0]} out."
+        )
+    table = _table(document["outcomes"], "outcomes", '{ loss = "minimize", size = "minimize" }')
+    limits = _limits({name: aim for name, aim in table.items() if isinstance(aim, dict)}, "outcomes")
+    return {
+        "outcomes": {name: limits.get(name, aim) for name, aim in table.items()},
+        "reference": document.get("reference"),
+    }
+
+
+def _limits(given: object, part: str) -> dict[str, OutcomeLimit]:
     """Return the limits on outcomes."""
     example = "{ latency = { at_most = 20.0 } }"
     found: dict[str, OutcomeLimit] = {}
-    for name, value in _table(given, "subject_to", example).items():
-        what = f"subject_to.{name}"
+    for name, value in _table(given, part, example).items():
+        what = f"{part}.{name}"
         table = _table(value, what, "{ at_most = 20.0 }")
         only(table, [*_LIMITS, "at"], what)
         kinds = [kind for kind in _LIMITS if kind in table]
@@ -351,7 +372,7 @@ def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., 
         )
     path = _string(document[given[0]], given[0])
     if given == ["command"]:
-        returns_outcomes = bool(problem.subject_to) or problem.objective is not None
+        returns_outcomes = bool(problem.outcomes) or problem.objective is not None
         return Command(path, folder, (*problem.space, *problem.fidelity), returns_outcomes)
     objective = imported(path, "objective", folder)
     if not callable(objective):

@@ -75,6 +75,8 @@ class GoodSet:
     """2 rho sqrt(kappa0) xi_far in the user's units: how far below the maximum the good set reaches."""
     radius: float
     """Of the dilation."""
+    best: float
+    """f*, in the user's units."""
 
     @property
     def volume(self) -> float:
@@ -125,7 +127,8 @@ def good_set(
     chosen = [t for t in history.chosen if t.phase == "model" and problem.is_target(t.z) and t.state == "complete"]
     queries = space.to_unit([t.x for t in chosen])
     value = _levels(model, problem, f, np.vstack([U, queries]))
-    short = np.max(value) - value
+    best = float(np.max(value))
+    short = best - value
     k, own, star = model.encoding.fidelity_covariance(model.h, problem.grid[1])
     xi_far = float(np.max(information_gap(k, own, star)))
     kappa0 = float(model.hyperparameters()["kappa0"])
@@ -141,6 +144,7 @@ def good_set(
         xi_far,
         2.0 * rho * math.sqrt(kappa0) * xi_far,
         radius,
+        sign(problem.direction) * best,
     )
 
 

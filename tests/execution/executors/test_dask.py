@@ -14,6 +14,7 @@ import pytest
 from boca.domain.errors import BocaError, InvalidInput
 from boca.execution.executors import Engine, engine
 from execution.executors.engine_contract import KillableContract, Make, run, wait_until
+from execution.executors.run_contract import RunContract
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'boca[dask]'")
 dask = pytest.importorskip("dask")
@@ -46,7 +47,7 @@ def allowed_failures(client: Any) -> int:
     return int(client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.allowed_failures))
 
 
-class TestDask(KillableContract):
+class TestDask(KillableContract, RunContract):
     @pytest.fixture
     def executor(self, client: Any) -> object:
         client.wait_for_workers(2, timeout=30)

@@ -10,9 +10,10 @@ import pytest
 from boca.domain.errors import InvalidInput
 from boca.execution.executors import engine
 from execution.executors.engine_contract import BAD, EngineContract, Make, run
+from execution.executors.run_contract import RunContract
 
 
-class TestInline(EngineContract):
+class TestInline(EngineContract, RunContract):
     @pytest.fixture
     def make(self) -> Make:
         def make(objective: Callable[..., Any], *, takes_fidelity: bool = False) -> Any:

@@ -19,6 +19,7 @@ from boca.execution.executors import Engine, engine
 from boca.execution.executors.pool import Pool
 from boca.execution.options import RunOptions
 from execution.executors.engine_contract import Make, RemoteContract, run, wait_until
+from execution.executors.run_contract import RunContract
 
 X = dict[str, Any]
 
@@ -34,7 +35,7 @@ def maker(executor: Executor) -> Make:
     return make
 
 
-class TestThreads(RemoteContract):
+class TestThreads(RemoteContract, RunContract):
     @pytest.fixture
     def make(self) -> Iterator[Make]:
         with ThreadPoolExecutor(2) as pool:
@@ -47,7 +48,7 @@ def pool() -> Iterator[Executor]:
         yield pool
 
 
-class TestProcesses(RemoteContract):
+class TestProcesses(RemoteContract, RunContract):
     @pytest.fixture
     def make(self, pool: Executor) -> Make:
         return maker(pool)

@@ -14,6 +14,7 @@ import pytest
 from boca.domain.errors import InvalidInput
 from boca.execution.executors import Engine, engine
 from execution.executors.engine_contract import KillableContract, Make
+from execution.executors.run_contract import RunContract
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'boca[ray]'")
 
@@ -37,7 +38,7 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-class TestRay(KillableContract):
+class TestRay(KillableContract, RunContract):
     @pytest.fixture
     def executor(self, cluster: None) -> object:
         return ray

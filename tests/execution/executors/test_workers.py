@@ -20,6 +20,7 @@ from boca.domain.errors import InvalidInput
 from boca.execution.executors import Engine, Workers, engine
 from boca.execution.executors.process import OUTPUT_LENGTH
 from execution.executors.engine_contract import KillableContract, Make, is_alive, run, wait_until
+from execution.executors.run_contract import RunContract
 
 X = dict[str, Any]
 
@@ -37,7 +38,7 @@ def make() -> Iterator[Make]:
         made.close(now=True)
 
 
-class TestSlots(KillableContract):
+class TestSlots(KillableContract, RunContract):
     @pytest.fixture
     def executor(self) -> object:
         return 2

@@ -51,7 +51,8 @@ def seen(study):
 
 
 def everything(trial):
-    return trial.to_json()
+    """All that is stored of a trial but its clock, which the tests of attempts read."""
+    return {name: value for name, value in trial.to_json().items() if name not in ("began", "ended")}
 
 
 # Claims ---------------------------------------------------------------------------------------------------------------
@@ -708,3 +709,59 @@ def test_notes_that_are_no_json_are_refused_and_change_nothing(place):
     with pytest.raises(InvalidInput, match="notes"):
         study.finish(replace(trial, notes={"bad": math.nan}).completed(1.0))
     assert study.read().history[0].state == "running"
+
+
+# The clock ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_says_when_and_where_it_ran(place):
+    study, lease, before = place.study(), Lease(), time.time()
+    claimed = claim(study, lease=lease, version="1.2")
+    assert before <= claimed.began <= time.time()
+    assert (claimed.ended, claimed.host, claimed.process) == (None, lease.owner.host, lease.owner.pid)
+    done = study.finish(complete(replace(claimed, began=None, host="elsewhere"), worker="node:7"))
+    for trial in (done, place.study().read().history[0]):
+        assert (trial.began, trial.host, trial.process) == (claimed.began, lease.owner.host, lease.owner.pid)
+        assert trial.began <= trial.ended <= time.time()
+        assert (trial.worker, trial.version) == ("node:7", "1.2")
+    assert study.attempts(0) == []
+
+
+def test_a_trial_that_is_asked_by_hand_belongs_to_the_process_that_asked(place):
+    trial = claim(place.study())
+    assert (trial.host, trial.process) == (Owner.me().host, Owner.me().pid)
+
+
+def test_an_imported_result_ran_nowhere(place):
+    added = place.study().add(complete(draft(why=WHY | {"phase": "added"})))
+    assert (added.began, added.ended, added.host, added.process) == (None, None, None, None)
+
+
+def test_every_attempt_is_kept_with_its_end(place):
+    study = place.study()
+    dead = Lease(owner=replace(DEAD, pid=4711), seconds=3600.0)
+    first = claim(study, lease=dead)
+    (second,) = place.study().take_over(own := Lease(), max_retries=2)
+    third = study.retry(second, own)
+    study.release(own)
+    (fourth,) = place.study().take_over(Lease(), max_retries=2)
+    study.finish(complete(fourth))
+    kept = study.attempts(0)
+    assert [(a.attempt, a.ending) for a in kept] == [
+        (0, "the driver died"), (1, "the worker died"), (2, "the driver stopped"),
+    ]  # fmt: skip
+    assert [a.began for a in kept] == [first.began, second.began, third.began]
+    assert [a.process for a in kept] == [4711, own.owner.pid, own.owner.pid]
+    assert kept[0].ended is None  # nothing was left that could notice
+    assert all(a.began <= a.ended <= time.time() for a in kept[1:])
+    last = place.study().read().history[0]
+    assert last.attempt == 2
+    assert last.began == fourth.began >= kept[-1].ended
+
+
+def test_a_trial_that_is_given_up_has_an_end(place):
+    claim(place.study(), lease=Lease(owner=DEAD, seconds=3600.0))
+    assert place.study().take_over(Lease(), max_retries=0) == []
+    (trial,) = place.study().read().history
+    assert trial.state == "failed"
+    assert trial.began <= trial.ended

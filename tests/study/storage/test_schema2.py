@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from boca import History
 from boca.study.storage import migrations
 from boca.study.storage.reader import Reader
+from boca.study.storage.schema import VERSION
 from boca.study.storage.sql import Database
 from support import postgres
 
@@ -113,7 +114,7 @@ def test_reading_migrates_nothing_and_opening_keeps_a_copy(tmp_path):
         assert reader.heavy(reader.row("boca"), 0)["notes"] == {}
     assert file.read_bytes() == before
     Database(f"sqlite:///{file}").close()
-    assert version(file) == 3
+    assert version(file) == VERSION
     (backup,) = tmp_path.glob("*.backup")
     assert version(backup) == 2
     for place in (file, backup):

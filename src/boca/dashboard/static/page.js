@@ -106,7 +106,7 @@ async function poll() {
   const name = wanted();
   let pause = EVERY;
   try {
-    await (name === null ? pollList(mine) : pollStudy(name, mine));
+    await (name === null ? pollStudies(mine) : pollStudy(name, mine));
     if (mine === asking) linked(true);
   } catch (error) {
     if (mine === asking) linked(false, error);
@@ -121,6 +121,11 @@ async function pollList(mine) {
   if (answer.status !== 200 || !answer.body) throw new Error(`the server said ${answer.status}`);
   listTag = answer.tag;
   drawList(answer.body);
+}
+
+async function pollStudies(mine) {
+  await pollList(mine);
+  await pollComparison(mine);
 }
 
 async function pollStudy(name, mine) {
@@ -212,15 +217,15 @@ function drawList(data) {
   const rows = data.studies.map((study) => {
     const link = make("a", "", study.name);
     link.href = `#/${encodeURIComponent(study.name)}`;
-    if (study.broken) return [cell(link, "name"), spanning(study.broken, 6)];
+    if (study.broken) return [cell(""), cell(link, "name"), spanning(study.broken, 6)];
     const share = study.total ? `${words((100 * study.spent) / study.total, 3)} %` : "–";
     return [
-      cell(link, "name"), cell(study.trials, "num"), cell(study.running, "num"),
+      chooser(study.name), cell(link, "name"), cell(study.trials, "num"), cell(study.running, "num"),
       cell(study.failed, study.failed ? "num failed" : "num"), cell(words(study.best), "num"),
       cell(share, "num"), cell(new Date(1000 * study.created).toLocaleString(), "num"),
     ];
   });
-  fill(at("studies"), ["name", "trials", "running", "failed", "best", "budget spent", "created"], rows);
+  fill(at("studies"), ["compare", "name", "trials", "running", "failed", "best", "budget spent", "created"], rows);
 }
 
 function cell(content, className) {
@@ -400,9 +405,10 @@ function drawRunning(data) {
     const notes = [];
     if (row.attempt) notes.push(`attempt ${row.attempt + 1}`);
     if (row.is_overdue) notes.push("its driver does not answer");
+    if (row.host !== null) notes.push(`process ${row.process} on ${row.host}`);
     return [cell(opener(row.number), "num"), old, cell(amount(row.cost), "num"), ...cells(row), cell(notes.join(", "), "waiting")];
   });
-  table("running", ["trial", "age", "cost", ...heads, ""], rows);
+  table("running", ["trial", "age", "cost", ...heads, "note"], rows);
   age();
 }
 
@@ -541,6 +547,7 @@ function drawCharts() {
   drawProgress(shown.data);
   drawQueried(shown.data);
   drawImportance(shown.data);
+  askTimeline(shown).catch(() => {}); // the next answer on the study says what is wrong
   charts.key = shown.key;
   charts.restsUntil = performance.now() + 3 * (performance.now() - began);
 }
@@ -783,6 +790,7 @@ function describe(trial) {
   if (trial.message) parts.push(make("pre", "failed", trial.message));
   const facts = [["value", trial.value], ...trial.outcomes, ["cost", amount(trial.cost)], ["seconds", trial.seconds === null ? null : amount(trial.seconds)], ["noise", trial.noise], ["seconds of overhead", amount(trial.overhead)], ["phase", trial.phase], ...trial.notes.map(([name, value]) => [`note ${name}`, value])].filter(([, v]) => v !== null);
   if (trial.attempt) facts.push(["attempt", trial.attempt + 1]);
+  facts.push(...clock(trial));
   parts.push(point(facts.map(([name]) => name), facts.map(([, value]) => value)));
   parts.push(make("h2", "", "x"), point(trial.parameters, trial.x));
   if (trial.fidelities.length) parts.push(make("h2", "", `z${trial.at_target ? ", the target" : ""}`), point(trial.fidelities, trial.z));
@@ -792,47 +800,16 @@ function describe(trial) {
   return parts;
 }
 
+function clock(trial) {
+  const at = (seconds) => new Date(1000 * seconds).toLocaleString();
+  const facts = [["began", trial.began === null ? null : at(trial.began)], ["ended", trial.ended === null ? null : at(trial.ended)]];
+  facts.push(["driver", trial.host === null ? null : `process ${trial.process} on ${trial.host}`], ["worker", trial.worker]);
+  for (const lost of trial.attempts) facts.push([`attempt ${lost.attempt + 1}`, `${lost.began ?? "?"} on ${lost.host ?? "?"}: ${lost.ending}`]);
+  return facts.filter(([, value]) => value !== null);
+}
+
 function plain(value) {
   if (value === null || typeof value !== "object") return value;
   const short = (_, inner) => (typeof inner === "number" ? Number(inner.toPrecision(6)) : inner);
   return JSON.stringify(value, short, 1).replace(/\s*\n\s*/g, " ");
 }
-
-// Start --------------------------------------------------------------------------------------------------------------
-
-if (new URLSearchParams(location.search).has("token")) {
-  history.replaceState(null, "", location.pathname + location.hash); // from here on the cookie proves it
-}
-addEventListener("hashchange", () => {
-  listTag = null;
-  if (at("trial").open) at("trial").close();
-  shown = null;
-  tell("data", null);
-  poll();
-});
-addEventListener("visibilitychange", () => {
-  if (!document.hidden) poll();
-});
-addEventListener("load", drawCharts); // Plotly is large and comes last
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
-for (const id of ["state", "only-target", "contains"]) {
-  at(id).addEventListener("input", () => {
-    sorting.page = 0;
-    drawTrials();
-  });
-}
-const turnPage = (by) => {
-  sorting.page += by;
-  drawTrials();
-};
-at("filter").addEventListener("submit", (event) => event.preventDefault());
-at("newer").addEventListener("click", () => turnPage(-1));
-at("older").addEventListener("click", () => turnPage(1));
-at("download").addEventListener("click", download);
-at("scale").addEventListener("change", () => shown?.data && drawProgress(shown.data));
-at("close").addEventListener("click", () => at("trial").close());
-at("find").addEventListener("submit", (event) => {
-  event.preventDefault();
-  openTrial(Number(at("number").value));
-});
-poll();

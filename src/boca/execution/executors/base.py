@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.space import Point, finite_number
+from boca.execution.executors.handle import Begun, Plan
 from boca.execution.executors.worker import Report, cut
 
 Objective: TypeAlias = Callable[..., object]
@@ -36,6 +37,16 @@ class Outcome:
     """What the objective raised, if it ran in this process."""
     lacking: bool = False
     """Whether the machine lacked what it takes to begin, such as processes: the objective was not called."""
+    ended: bool = False
+    """Whether the last report of a run is its result."""
+    lost: bool = False
+    """Whether the checkpoint is not there that a run was to go on from: the objective was not called."""
+    told: tuple[Any, ...] = ()
+    """What a run has reported, if it had no way to do so before."""
+    apart: bool = False
+    """Whether it had no folder in common with its driver."""
+    worker: str = ""
+    """The machine and the process that evaluated, as `host:number`; empty if they are not known."""
 
 
 class Engine(Protocol):
@@ -45,9 +56,10 @@ class Engine(Protocol):
     def slots(self) -> int:
         """How many evaluations may run at the same time; ask again before each `submit`, which does not check it."""
 
-    def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
+    def submit(self, x: Point, z: Point, *, timeout: float | None, run: Begun | None = None) -> Future[Outcome]:
         """Evaluate at x and z; whatever the objective does, the result of the future is an outcome.
 
+        With `run` the objective takes a `boca.Run`; what it says goes to the link of `run`, from any thread.
         An evaluation without a result after `timeout` seconds has failed.  A `BocaError` means that this engine cannot
         evaluate any more.
         """
@@ -75,12 +87,12 @@ def pickled(objective: Objective) -> bytes:
         ) from error
 
 
-def pickled_arguments(values: tuple[Point, ...]) -> bytes | Outcome:
+def pickled_arguments(values: tuple[Point, ...], plan: Plan | None = None) -> bytes | Outcome:
     """Return the arguments of one call in a form that another process can load, or the failure of that call."""
     import cloudpickle
 
     try:
-        return bytes(cloudpickle.dumps(values))
+        return bytes(cloudpickle.dumps(values if plan is None else {"arguments": values, "plan": plan}))
     except Exception as error:
         reason = f"The point cannot be sent to another process: {cut(str(error), _PICKLING_ERROR_LENGTH)}"
         return Outcome(None, reason, "", 0.0)
@@ -110,4 +122,15 @@ def closed() -> BocaError:
 
 def outcome_of(report: Report) -> Outcome:
     """Return the outcome of an evaluation that ended in another process or thread."""
-    return Outcome(report.value, report.error, "", report.seconds, lacking=report.lacking)
+    return Outcome(
+        report.value,
+        report.error,
+        "",
+        report.seconds,
+        lacking=report.lacking,
+        ended=report.ended,
+        lost=report.lost,
+        told=report.told,
+        apart=report.apart,
+        worker=report.worker,
+    )

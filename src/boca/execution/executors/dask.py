@@ -11,6 +11,7 @@ from typing import Any, final
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.space import Point
 from boca.execution.executors.base import Objective, Outcome, outcome_of, pickled, pickled_arguments
+from boca.execution.executors.handle import Begun
 from boca.execution.executors.inflight import Cancel
 from boca.execution.executors.worker import described, evaluate_pickled
 
@@ -46,8 +47,12 @@ class Dask:
             raise BocaError(f"The Dask cluster does not answer: {error}") from error
         return max(1, sum(threads.values()))
 
-    def packed(self, values: tuple[Point, ...]) -> bytes | Outcome:
-        return pickled_arguments(values)
+    @property
+    def is_here(self) -> bool:
+        return False
+
+    def packed(self, values: tuple[Point, ...], run: Begun | None = None) -> bytes | Outcome:
+        return pickled_arguments(values, None if run is None else run.plan)
 
     def send(self, packed: bytes) -> tuple[Any, Cancel]:
         remote = self._client.submit(evaluate_pickled, self._payload, packed, pure=False, retries=0)

@@ -16,6 +16,8 @@ from typing import Any, Protocol, TypeAlias, final
 from boca.domain.errors import BocaError
 from boca.domain.space import Point
 from boca.execution.executors.base import CLOSED, Outcome, arguments, checked_timeout, closed, finished
+from boca.execution.executors.handle import Begun
+from boca.execution.executors.mailbox import Mailroom
 
 Cancel: TypeAlias = Callable[[], object]
 """Whatever may end an evaluation whose result is no longer needed."""
@@ -28,7 +30,11 @@ class Backend(Protocol):
     def capacity(self) -> int:
         """How many workers it has now."""
 
-    def packed(self, values: tuple[Point, ...]) -> Any:
+    @property
+    def is_here(self) -> bool:
+        """Whether it evaluates in this process, where a run can speak to its driver directly."""
+
+    def packed(self, values: tuple[Point, ...], run: Begun | None = None) -> Any:
         """Return the arguments of one call in the form that `send` takes, or the `Outcome` of a failure."""
 
     def send(self, packed: Any) -> tuple[Any, Cancel]:
@@ -53,6 +59,7 @@ class InFlightEngine:
         self._backend = backend
         self._workers = workers
         self._takes_fidelity = takes_fidelity
+        self._mailroom = Mailroom()
         self._change = threading.Condition()
         self._running: set[InFlight] = set()
         self._overdue: set[InFlight] = set()
@@ -69,18 +76,26 @@ class InFlightEngine:
     def _capacity(self) -> int:
         return self._backend.capacity if self._workers is None else self._workers
 
-    def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
-        packed = self._backend.packed(arguments(x, z, takes_fidelity=self._takes_fidelity))
+    def submit(self, x: Point, z: Point, *, timeout: float | None, run: Begun | None = None) -> Future[Outcome]:
+        given = arguments(x, z, takes_fidelity=self._takes_fidelity)
+        packed = self._backend.packed(given) if run is None else self._backend.packed(given, run)
         if isinstance(packed, Outcome):
             return finished(packed)
         one = self._begin(self._capacity, checked_timeout(timeout))
+        box = None if run is None or self._backend.is_here else self._mailroom.open(run.plan, run.link)
         try:
             remote, one.cancel = self._backend.send(packed)
         except Exception as error:
+            self._mailroom.close(box)
             self.remove(one)
             raise BocaError(self._backend.refusal(error)) from error
         one.start_clock()
-        remote.add_done_callback(lambda done: one.finish(self._backend.outcome(done, one.seconds)))
+
+        def end(done: Any) -> None:
+            self._mailroom.close(box)  # with the last that the run has said
+            one.finish(self._backend.outcome(done, one.seconds))
+
+        remote.add_done_callback(end)
         return one.future
 
     def close(self, *, now: bool = False) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import final
 
 from boca.domain.errors import InvalidInput
 from boca.domain.space import Point
-from boca.execution.executors.base import Objective, Outcome, arguments, finished
-from boca.execution.executors.worker import evaluate
+from boca.execution.executors.base import Objective, Outcome, arguments, finished, outcome_of
+from boca.execution.executors.handle import Begun, evaluate_run
+from boca.execution.executors.worker import evaluate, here
 
 
 @final
@@ -23,17 +25,19 @@ class Inline:
     def slots(self) -> int:
         return 1
 
-    def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
+    def submit(self, x: Point, z: Point, *, timeout: float | None, run: Begun | None = None) -> Future[Outcome]:
         """Evaluate at once and return a finished future; KeyboardInterrupt and SystemExit are raised here."""
         refuse_timeout(timeout)
         values = arguments(x, z, takes_fidelity=self._takes_fidelity)
-        report = evaluate(self._objective, values, passing=(KeyboardInterrupt, SystemExit))
+        passing = (KeyboardInterrupt, SystemExit)
+        if run is None:
+            report = evaluate(self._objective, values, passing=passing)
+        else:
+            report = evaluate_run(self._objective, values, run.plan, run.link, passing=passing)
         exception = report.exception
         if exception is None and report.error is not None:
             exception = InvalidInput(report.error)
-        return finished(
-            Outcome(report.value, report.error, "", report.seconds, exception=exception, lacking=report.lacking)
-        )
+        return finished(replace(outcome_of(report), exception=exception, worker=here()))
 
     def close(self, *, now: bool = False) -> None:
         """Do nothing: no evaluation outlives `submit`."""

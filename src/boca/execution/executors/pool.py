@@ -11,6 +11,7 @@ from typing import TypeAlias, final
 
 from boca.domain.space import Point
 from boca.execution.executors.base import Objective, Outcome, outcome_of, pickled, pickled_arguments
+from boca.execution.executors.handle import Begun, evaluate_run
 from boca.execution.executors.inflight import Cancel
 from boca.execution.executors.worker import Report, described, evaluate, evaluate_pickled
 
@@ -45,10 +46,16 @@ class Pool:
                 self.capacity,
             )
 
-    def packed(self, values: tuple[Point, ...]) -> Call | Outcome:
+    @property
+    def is_here(self) -> bool:
+        return self._payload is None
+
+    def packed(self, values: tuple[Point, ...], run: Begun | None = None) -> Call | Outcome:
         if self._payload is None:
+            if run is not None:
+                return partial(evaluate_run, self._objective, values, run.plan, run.link)
             return partial(evaluate, self._objective, values)
-        sent = pickled_arguments(values)
+        sent = pickled_arguments(values, None if run is None else run.plan)
         return sent if isinstance(sent, Outcome) else partial(evaluate_pickled, self._payload, sent)
 
     def send(self, packed: Call) -> tuple[Future[Report], Cancel]:

@@ -24,6 +24,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from boca.execution.executors.talk import Talk
+from boca.execution.executors.worker import here
+
 OUTPUT_LENGTH = 16_384  # bytes of output that are kept per evaluation, the last ones: it is stored with every trial
 
 _POLL_SECONDS = 0.2  # between two checks whether the worker is alive and its answer is still awaited
@@ -32,6 +35,11 @@ _LARGEST_PIPE = 1 << 20  # bytes that a pipe may hold, by the default of Linux
 _READ_SIZE = 1 << 16  # bytes per read: what a pipe usually holds
 
 _KILL_AT_END_OF_INPUT = 'read -r _; kill -s KILL -- "-$0"'  # nothing is ever sent: `read` returns at the end
+
+
+def frame(body: bytes) -> bytes:
+    """Return a message with its length before it."""
+    return len(body).to_bytes(8) + body
 
 
 class End(enum.Enum):
@@ -92,6 +100,11 @@ class Worker:
         return self._output.text
 
     @property
+    def name(self) -> str:
+        """Its machine and its number."""
+        return here(self._process.pid)
+
+    @property
     def fate(self) -> str:
         """How the process ended, in words."""
         status = self._process.returncode
@@ -103,22 +116,30 @@ class Worker:
         hint = "; the system does this when memory runs out" if -status == signal.SIGKILL else ""
         return f"was killed by {name} ({signal.strsignal(-status)}{hint})"
 
-    def ask(self, message: bytes, seconds: float | None, stop: threading.Event) -> dict[str, Any] | End:
-        """Send a message and return the answer, or why there is none: then the worker must be ended."""
+    def ask(
+        self, message: bytes, seconds: float | None, stop: threading.Event, *, talk: Talk | None = None
+    ) -> dict[str, Any] | End:
+        """Send a message and return the answer, or why there is none: then the worker must be ended.
+
+        What a run says before goes to `talk`.
+        """
         self._take_all_output()
         self._output = _Tail()  # without what threads of earlier evaluations have printed since
-        self._unsent = memoryview(message)
-        self._selector.register(self._requests, selectors.EVENT_WRITE, self._write)
+        self._push(message)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         while True:
             left = deadline - time.monotonic()
+            if talk is not None:
+                self._say(talk.push())
             self._serve_pipes(left)
             is_dead = not self.is_alive
             if is_dead:  # a process that the objective forked may hold the pipe open, which then does not end
                 self._take_answer()
-            if (answer := self._answer()) is not None:
-                self._take_all_output()
-                return answer
+            while (answer := self._answer()) is not None:
+                if talk is None or "talk" not in answer:
+                    self._take_all_output()
+                    return answer
+                self._say(talk.hear(answer))
             if is_dead:
                 return End.DEAD
             if stop.is_set():
@@ -146,6 +167,17 @@ class Worker:
         """Read and write the pipes that are ready; wait for one at most until the next poll."""
         for key, _ in self._selector.select(max(0.0, min(seconds, _POLL_SECONDS))):
             key.data()
+
+    def _say(self, word: dict[str, Any] | None) -> None:
+        """Send a word to a run."""
+        if word is not None:
+            self._push(frame(json.dumps(word, allow_nan=False).encode()))
+
+    def _push(self, message: bytes) -> None:
+        """Send a message, as soon as the worker reads."""
+        if not self._unsent:
+            self._selector.register(self._requests, selectors.EVENT_WRITE, self._write)
+        self._unsent = memoryview(bytes(self._unsent) + message)
 
     def _write(self) -> None:
         try:

@@ -9,6 +9,7 @@ from typing import Any, final
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.space import Point
 from boca.execution.executors.base import Objective, Outcome, outcome_of, pickled, pickled_arguments
+from boca.execution.executors.handle import Begun
 from boca.execution.executors.inflight import Cancel
 from boca.execution.executors.worker import Report, described, evaluate_pickled
 
@@ -37,8 +38,12 @@ class Ray:
             raise BocaError(f"The Ray cluster does not answer: {error}") from error
         return max(1, int(resources.get("CPU", 0)))
 
-    def packed(self, values: tuple[Point, ...]) -> bytes | Outcome:
-        return pickled_arguments(values)
+    @property
+    def is_here(self) -> bool:
+        return False
+
+    def packed(self, values: tuple[Point, ...], run: Begun | None = None) -> bytes | Outcome:
+        return pickled_arguments(values, None if run is None else run.plan)
 
     def send(self, packed: bytes) -> tuple[Future[Report], Cancel]:
         task = self._remote.remote(self._payload, packed)

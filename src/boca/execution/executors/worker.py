@@ -34,6 +34,8 @@ _VALUE_PART_LENGTH = 200  # characters of one element of such a value
 _READ_SIZE = 1 << 20  # bytes per read: objectives may carry data
 _ENCODING_ERRORS = "backslashreplace"  # output is for people: a character that cannot be encoded must not fail a trial
 _PR_SET_PDEATHSIG = 1
+_ANSWERED = ("value", "error", "seconds", "lacking", "ended", "lost")  # of a report, to the driver
+_WORD = b"{"  # what a word of the driver to a run begins with; calls begin with another byte
 
 LACKING = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
 """What the system says if it has no more files, processes, memory or disk."""
@@ -48,29 +50,54 @@ class Report(NamedTuple):
     exception: BaseException | None = None
     lacking: bool = False
     """Whether the machine lacked what it takes to begin."""
+    ended: bool = False
+    """Whether the last report is the result."""
+    lost: bool = False
+    """Whether the checkpoint that it was to go on from is not there."""
+    told: tuple[Any, ...] = ()
+    """What a run reported that had no way to tell its driver before."""
+    apart: bool = False
+    """Whether it had no folder in common with its driver."""
+    worker: str = ""
+    """The machine and the process that evaluated."""
 
 
 # One call ---------------------------------------------------------------------------------------------------------
 
 
 def evaluate(
-    objective: Callable[..., object], arguments: tuple[Any, ...], *, passing: tuple[type[BaseException], ...] = ()
+    objective: Callable[..., object],
+    arguments: tuple[Any, ...],
+    *,
+    passing: tuple[type[BaseException], ...] = (),
+    run: Any = None,
 ) -> Report:
-    """Call the objective and report its value, or what it raised; exceptions in `passing` are raised."""
+    """Call the objective and report its value, or what it raised; exceptions in `passing` are raised.
+
+    With a `boca.Run` its last argument is that run, whose last report may be the result.
+    """
     began = time.perf_counter()
+    has_ended = False
     try:
-        returned = objective(*arguments)
+        if run is None:
+            returned = objective(*arguments)
+        else:
+            returned, has_ended = run.settle(objective(*arguments, run))
     except passing:
         raise
     except BaseException as error:  # sys.exit() in an objective ends a trial, not a worker
         took = time.perf_counter() - began
+        if run is not None:
+            run.give_up()
         if isinstance(error, MemoryError):
             traceback.clear_frames(error.__traceback__)  # the report needs the memory that they hold
         return Report(None, described(error), took, error, getattr(error, "machine_lacks", False) is True)
     took = time.perf_counter() - began
-    value = _by_name(returned) if isinstance(returned, Mapping) else _finite(returned)
+    if has_ended:
+        return Report(None, None, took, ended=True)
+    value = as_outcome(returned)
     if value is None:
-        return Report(None, f"The objective must return a finite number; it returned {_shown(returned)}.", took)
+        return Report(None, f"The objective must return a finite number; it returned {shown(returned)}.", took)
     return Report(value, None, took)
 
 
@@ -78,15 +105,28 @@ def evaluate_pickled(objective: bytes, arguments: bytes) -> Report:
     """Do the same in a worker of a pool or cluster, with the objective and its arguments as cloudpickle wrote them."""
     try:
         call, values = _unpickled(objective), pickle.loads(arguments)
+        if isinstance(values, dict):  # a run
+            from boca.execution.executors.mailbox import evaluate_by_mail
     except BaseException as error:
-        return Report(None, unloadable(error), 0.0, lacking=is_lacking(error))
-    return evaluate(call, values)._replace(exception=None)  # not every exception can be pickled
+        return Report(None, unloadable(error), 0.0, lacking=is_lacking(error), worker=here())
+    report = evaluate_by_mail(call, **values) if isinstance(values, dict) else evaluate(call, values)
+    return report._replace(exception=None, worker=here())  # not every exception can be pickled
+
+
+def here(process: int | None = None) -> str:
+    """Return a process of this machine, by default this one, as `host:number`."""
+    return f"{os.uname().nodename}:{os.getpid() if process is None else process}"
 
 
 @lru_cache(maxsize=1)
 def _unpickled(objective: bytes) -> Any:
     """Return the objective, the same object for every call in this process."""
     return pickle.loads(objective)
+
+
+def as_outcome(returned: object) -> float | dict[str, Any] | None:
+    """Return the number that a value stands for, or values by name; None if it stands for neither."""
+    return _by_name(returned) if isinstance(returned, Mapping) else _finite(returned)
 
 
 def _by_name(returned: Mapping[Any, Any]) -> dict[str, Any] | None:
@@ -108,7 +148,7 @@ def _as_json(value: Any) -> Any:
     number = _finite(value)
     if number is not None:
         return number
-    return str(value) if isinstance(value, float) else _shown(value)
+    return str(value) if isinstance(value, float) else shown(value)
 
 
 def _finite(value: Any) -> float | None:
@@ -130,7 +170,7 @@ def _finite(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a value in one line of limited length, also if its repr raises."""
     shape = reprlib.Repr()
     shape.maxstring = shape.maxother = shape.maxlong = _VALUE_PART_LENGTH
@@ -195,27 +235,36 @@ def main(requests: int, replies: int, driver: int) -> None:
     this, spare = os.getpid(), os.dup(1)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors=_ENCODING_ERRORS, line_buffering=True)  # type: ignore[union-attr]
-    setup = _receive(requests)
-    objective = _receive(requests)
+    setup = receive(requests)
+    objective = receive(requests)
     if setup is None or objective is None:
         return
     try:
         call = _load(setup, objective)
     except BaseException as error:
-        _send(replies, {"error": unloadable(error), "lacking": is_lacking(error)})
+        send(replies, {"error": unloadable(error), "lacking": is_lacking(error)})
         return
     del objective
-    _send(replies, {"error": None})
-    while (arguments := _receive(requests)) is not None:
+    send(replies, {"error": None})
+    while (arguments := receive(requests)) is not None:
+        if arguments.startswith(_WORD):
+            continue  # to a run that has ended meanwhile
         _open_output(spare)
         try:
-            report = evaluate(call, pickle.loads(arguments))
+            values = pickle.loads(arguments)
+            if isinstance(values, dict):
+                from boca.execution.executors.pipe import evaluate_by_pipe
+
+                report = evaluate_by_pipe(call, **values, requests=requests, replies=replies)
+            else:
+                report = evaluate(call, values)
+            del values
         except BaseException as error:  # of unpickling
             report = Report(None, unloadable(error), 0.0, lacking=is_lacking(error))
         _flush()
         if os.getpid() != this:
             os._exit(0)  # the objective forked, and this is the child: the parent answers
-        _send(replies, {name: getattr(report, name) for name in ("value", "error", "seconds", "lacking")})
+        send(replies, {name: getattr(report, name) for name in _ANSWERED})
         del report  # its exception refers to the objects of the objective
 
 
@@ -259,7 +308,7 @@ def _flush() -> None:
         ctypes.CDLL(None).fflush(None)
 
 
-def _receive(pipe: int) -> bytes | None:
+def receive(pipe: int) -> bytes | None:
     """Return the next message, or None at the end."""
     header = _read(pipe, 8)
     return None if header is None else _read(pipe, int.from_bytes(header))
@@ -276,7 +325,7 @@ def _read(pipe: int, length: int) -> bytes | None:
     return b"".join(parts)
 
 
-def _send(pipe: int, answer: dict[str, Any]) -> None:
+def send(pipe: int, answer: dict[str, Any]) -> None:
     body = json.dumps(answer, allow_nan=False).encode()
     message = memoryview(len(body).to_bytes(8) + body)
     while message:

@@ -30,7 +30,9 @@ from boca.execution.executors.base import (
     pickled,
     pickled_arguments,
 )
-from boca.execution.executors.process import End, Worker
+from boca.execution.executors.handle import Begun
+from boca.execution.executors.process import End, Worker, frame
+from boca.execution.executors.talk import Talk
 from boca.execution.executors.worker import described
 
 _LOADING_SECONDS = 600.0  # for a worker to start and import what the objective needs: large libraries on slow disks
@@ -68,6 +70,7 @@ class _Task:
     message: bytes
     timeout: float | None
     future: Future[Outcome]
+    talk: Talk | None = None
 
 
 @final
@@ -82,7 +85,7 @@ class WorkerEngine:
         if not sys.executable:
             raise InvalidInput("Workers need a Python interpreter, and sys.executable is empty. Set it to its path.")
         path = [entry for entry in sys.path if isinstance(entry, str)]
-        setup = _frame(pickle.dumps((path, workers.memory))) + _frame(pickled(objective))
+        setup = frame(pickle.dumps((path, workers.memory))) + frame(pickled(objective))
         self._takes_fidelity = takes_fidelity
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._stop = threading.Event()
@@ -99,16 +102,17 @@ class WorkerEngine:
     def slots(self) -> int:
         return len(self._threads)
 
-    def submit(self, x: Point, z: Point, *, timeout: float | None) -> Future[Outcome]:
+    def submit(self, x: Point, z: Point, *, timeout: float | None, run: Begun | None = None) -> Future[Outcome]:
         if self._is_closed:
             raise closed()
         limit = checked_timeout(timeout)
-        values = pickled_arguments(arguments(x, z, takes_fidelity=self._takes_fidelity))
+        given = arguments(x, z, takes_fidelity=self._takes_fidelity)
+        values = pickled_arguments(given, None if run is None else run.plan)
         if isinstance(values, Outcome):
             return finished(values)
         future: Future[Outcome] = Future()
         future.set_running_or_notify_cancel()  # the caller cannot cancel it
-        self._tasks.put(_Task(_frame(values), limit, future))
+        self._tasks.put(_Task(frame(values), limit, future, None if run is None else Talk(run.link)))
         return future
 
     def close(self, *, now: bool = False) -> None:
@@ -120,10 +124,6 @@ class WorkerEngine:
                 self._tasks.put(None)
         for thread in self._threads:
             thread.join()
-
-
-def _frame(body: bytes) -> bytes:
-    return len(body).to_bytes(8) + body
 
 
 class _Slot:
@@ -166,21 +166,29 @@ class _Slot:
             if loaded["error"] is not None:
                 return Outcome(None, loaded["error"], self._end_worker(), 0.0, lacking=loaded["lacking"])
         began = time.perf_counter()
-        answer = self._worker.ask(task.message, task.timeout, self._stop)
+        answer = self._worker.ask(task.message, task.timeout, self._stop, talk=task.talk)
         if isinstance(answer, End):
             return self._failure(answer, "The evaluation had no result", task.timeout, time.perf_counter() - began)
         return Outcome(
-            answer["value"], answer["error"], self._worker.output, answer["seconds"], lacking=answer["lacking"]
+            answer["value"],
+            answer["error"],
+            self._worker.output,
+            answer["seconds"],
+            lacking=answer["lacking"],
+            ended=answer["ended"],
+            lost=answer["lost"],
+            worker=self._worker.name,
         )
 
     def _failure(self, end: End, missing: str, limit: float | None, seconds: float) -> Outcome:
         """End a worker that did not answer, and return the outcome."""
         worker, output = self._worker, self._end_worker()
+        name = "" if worker is None else worker.name
         if end is End.LATE:
-            return Outcome(None, f"{missing} after {limit:g} s; its process was killed.", output, seconds)
+            return Outcome(None, f"{missing} after {limit:g} s; its process was killed.", output, seconds, worker=name)
         reason = CLOSED if end is End.STOPPED or worker is None else f"The worker {worker.fate} and left no result."
         log.info("%s", reason)
-        return Outcome(None, reason, output, seconds, died=True)
+        return Outcome(None, reason, output, seconds, died=True, worker=name)
 
     def _end_worker(self, *, grace: float = 0.0) -> str:
         """End the worker if there is one, and return what it has printed."""

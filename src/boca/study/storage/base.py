@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from boca.domain.attempt import Attempt
 from boca.domain.observation import Observation
 from boca.domain.runs import RunEvent
 from boca.domain.space import Point
@@ -163,6 +164,10 @@ class Storage(Protocol):
 
     def release(self, lease: Lease) -> None:
         """End all leases of this driver: the next driver takes over what it leaves running, in the same attempt."""
+        ...
+
+    def attempts(self, number: int) -> Sequence[Attempt]:
+        """Return the attempts of a trial that ended without a result, in the order in which they ended."""
         ...
 
     def close(self) -> None: ...

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from boca.domain.attempt import DIED, LEFT, LOST, Attempt
 from boca.domain.runs import RunEvent
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
@@ -14,7 +15,10 @@ from boca.study.storage.base import Lease, Queued, Report, Snapshot
 from boca.study.storage.transitions import (
     LET_GO,
     as_json,
+    attempt_of,
+    clock,
     end_of,
+    ended,
     has_ended,
     imported_before,
     refuse_record,
@@ -37,6 +41,7 @@ class Memory:
         self._event = 0
         self._last_choice = 0  # the last event that invalidates a choice: any but a report
         self._leases: dict[int, tuple[Lease, float]] = {}
+        self._attempts: dict[int, list[Attempt]] = {}  # that ended without a result
 
     def read(self) -> Snapshot:
         with self._lock:
@@ -60,7 +65,8 @@ class Memory:
                 if queued not in self._queue:
                     return None
                 self._queue.remove(queued)
-            trial = self._append(replace(draft.dated(self._event + 1), asked=self._event + 1))
+            draft = replace(draft.dated(self._event + 1), asked=self._event + 1, **clock(lease))
+            trial = self._append(draft)
             if lease is not None:
                 self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
             return trial
@@ -88,8 +94,9 @@ class Memory:
     def finish(self, trial: Trial) -> Trial:
         refuse_unstorable(trial)
         with self._lock:
-            refuse_result(self._trials[trial.number], trial)
-            done = trial.stored_at(self._event + 1)
+            stored = self._trials[trial.number]
+            refuse_result(stored, trial)
+            done = ended(trial.stored_at(self._event + 1), stored)
             self._change(done)
             self._leases.pop(trial.number, None)
             return done
@@ -143,10 +150,10 @@ class Memory:
                     break
                 if held.driver == lease.driver or not _has_ended(held, until):
                     continue
-                trial = taken_over(
-                    self._trials[number], driver=held.driver, until=until, max_retries=max_retries, owner=held.owner
-                )
+                stored = self._trials[number]
+                trial = taken_over(stored, driver=held.driver, until=until, max_retries=max_retries, owner=held.owner)
                 if trial.state == "running":
+                    self._keep_attempt(stored, LEFT if until == LET_GO else LOST)
                     taken.append(self._handed_out(trial, lease))
                 else:
                     self.finish(trial)
@@ -156,6 +163,7 @@ class Memory:
         with self._lock:
             stored = self._trials[trial.number]
             refuse_result(stored, trial)
+            self._keep_attempt(ended(stored, stored), DIED)
             return self._handed_out(replace(stored, attempt=stored.attempt + 1, overhead=trial.overhead), lease)
 
     def hand_back(self, trial: Trial) -> bool:
@@ -175,6 +183,18 @@ class Memory:
 
     def release(self, lease: Lease) -> None:
         self._set_ends(lease, LET_GO)
+        with self._lock:
+            for number, (held, _) in self._leases.items():
+                if held.driver == lease.driver:
+                    self._trials[number] = ended(self._trials[number], self._trials[number])
+            self._history = History(self._trials)
+
+    def attempts(self, number: int) -> Sequence[Attempt]:
+        with self._lock:
+            return list(self._attempts.get(number, ()))
+
+    def _keep_attempt(self, trial: Trial, ending: str) -> None:
+        self._attempts.setdefault(trial.number, []).append(attempt_of(trial, ending))
 
     def _set_ends(self, lease: Lease, until: float) -> None:
         with self._lock:
@@ -186,7 +206,7 @@ class Memory:
         pass
 
     def _handed_out(self, trial: Trial, lease: Lease) -> Trial:
-        again = trial.handed_out_again().dated(self._event + 1)
+        again = replace(trial.handed_out_again().dated(self._event + 1), **clock(lease))
         self._change(again)
         self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
         return again

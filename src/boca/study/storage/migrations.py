@@ -147,7 +147,33 @@ def _to_3(connection: sa.Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE boca_trials ADD COLUMN notes TEXT")
 
 
-MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _to_2, 2: _to_3}
+# From 3 to 4: when and where every attempt ran ------------------------------------------------------------------------
+
+
+def _to_4(connection: sa.Connection) -> None:
+    types = {"ended": "DOUBLE PRECISION", "process": "INTEGER", "version": "VARCHAR(32)"}
+    for name in ("ended", "host", "process", "worker", "version"):
+        connection.exec_driver_sql(f"ALTER TABLE boca_trials ADD COLUMN {name} {types.get(name, 'VARCHAR(255)')}")
+    connection.exec_driver_sql(
+        """
+        CREATE TABLE boca_attempts (
+            study INTEGER NOT NULL,
+            trial INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            attempt INTEGER NOT NULL,
+            began DOUBLE PRECISION,
+            ended DOUBLE PRECISION,
+            host VARCHAR(255),
+            process INTEGER,
+            ending VARCHAR(64) NOT NULL,
+            PRIMARY KEY (study, trial, position),
+            FOREIGN KEY (study, trial) REFERENCES boca_trials (study, number) ON DELETE CASCADE
+        )
+        """
+    )
+
+
+MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4}
 
 
 def tables_of(version: int) -> Iterable[str]:

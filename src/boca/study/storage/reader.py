@@ -14,7 +14,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from boca.domain.attempt import Attempt, Attempts
 from boca.domain.errors import BocaError, InvalidInput, StorageFailed
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
@@ -30,7 +31,7 @@ from boca.study import spec as specs
 from boca.study.storage import migrations, schema
 from boca.study.storage.location import location, parsed, sqlite_path
 from boca.study.storage.rows import LAYOUTS, Found, Layout, object_of, trials_of
-from boca.study.storage.schema import queue, studies, trials
+from boca.study.storage.schema import FIRST_WITH_ATTEMPTS, attempts, now_of, queue, studies, trials
 
 T = TypeVar("T")
 
@@ -99,6 +100,7 @@ class StoredStudy:
 
     row: Row
     history: History
+    attempts: Attempts = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -204,11 +206,19 @@ class Reader:
 
     def _light(self, connection: sa.Connection, row: Row) -> StoredStudy | Damaged:
         try:
-            study = StoredStudy(row, _history(row, [trial for _, trial in self.changed(connection, row, 0)]))
-            _ = study.problem
+            return self.light(connection, row)
         except Damaged as error:
             return error
+
+    def light(self, connection: sa.Connection, row: Row) -> StoredStudy:
+        """Return a study whose reasons are loaded when they are first read; raise if it is damaged."""
+        study = StoredStudy(row, _history(row, [trial for _, trial in self.changed(connection, row, 0)]))
+        _ = study.problem
         return study
+
+    def now(self, connection: sa.Connection) -> float:
+        """Return the time by which leases end: the server's, or that of this machine for a file."""
+        return now_of(connection)
 
     def study(self, name: str) -> StoredStudy:
         """Return one study with everything that is stored of its trials."""
@@ -217,7 +227,8 @@ class Reader:
             row = self._named(connection, name)
             light = self._layout.select("why", "output", "notes")
             found = connection.execute(light.where(self._layout["study"] == row.id))
-            return StoredStudy(row, _history(row, [trial for _, trial in self._trials(row, found, self._read)]))
+            history = _history(row, [trial for _, trial in self._trials(row, found, self._read)])
+            return StoredStudy(row, history, self.attempts(connection, row))
 
         return self.read(work)
 
@@ -245,6 +256,19 @@ class Reader:
         found = connection.execute(layout.select().where(layout["study"] == study.id, layout["event"] > since))
         return [(row.event, trial) for row, trial in self._trials(study, found, self._unread)]
 
+    def attempts(self, connection: sa.Connection, study: Row, number: int | None = None) -> Attempts:
+        """Return the attempts of all trials, or of one, that ended without a result."""
+        if self._version < FIRST_WITH_ATTEMPTS:
+            return {}
+        statement = sa.select(attempts).where(attempts.c.study == study.id)
+        if number is not None:
+            statement = statement.where(attempts.c.trial == number)
+        found: dict[int, tuple[Attempt, ...]] = {}
+        for row in connection.execute(statement.order_by(attempts.c.trial, attempts.c.position)):
+            one = Attempt(row.attempt, row.began, row.ended, row.host, row.process, row.ending)
+            found[row.trial] = (*found.get(row.trial, ()), one)
+        return found
+
     def times(self, connection: sa.Connection, study: int, numbers: Sequence[int]) -> dict[int, Times]:
         """Return since when trials are running and until when they are held."""
         found = sa.select(trials.c.number, trials.c.began, trials.c.until).where(
@@ -264,14 +288,20 @@ class Reader:
             layout = self._layout
             columns = [layout[name].label(name) for name in ("output", "why", "notes")]
             this = (layout["study"] == study.id) & (layout["number"] == number)
-            return connection.execute(sa.select(*columns).select_from(layout.source).where(this)).first()
+            row = connection.execute(sa.select(*columns).select_from(layout.source).where(this)).first()
+            return row, self.attempts(connection, study, number).get(number, ())
 
-        row = self.read(work)
+        row, before = self.read(work)
         if row is None:
             return None
         with understood(study.name):
             notes = {} if row.notes is None else object_of(row.notes, f"notes of trial {number}")
-            return {"why": object_of(row.why, f"why of trial {number}"), "output": row.output, "notes": notes}
+            return {
+                "why": object_of(row.why, f"why of trial {number}"),
+                "output": row.output,
+                "notes": notes,
+                "attempts": [attempt.to_json() for attempt in before],
+            }
 
     def _trials(
         self, study: Row, rows: Iterable[Found], reasons: Callable[[Row, Found], Reasons]

@@ -39,8 +39,15 @@ LIGHT = (
     "seen",
     "pending",
     "attempt",
+    "began",
+    "ended",
+    "host",
+    "process",
+    "worker",
+    "version",
 )
-_NUMBERS = ("cost", "seconds", "overhead", "asked", "told", "seen", "attempt")
+_NUMBERS = ("cost", "seconds", "overhead", "asked", "told", "seen", "attempt", "began", "ended", "process")
+_WHERE = ("ended", "host", "process", "worker", "version")  # since version 4
 _OF_AN_OBSERVATION = ("position", "outcome", "z", "value", "noise", "seconds", "told")
 
 
@@ -76,18 +83,25 @@ def _layout() -> Layout:
     return Layout(own | told, trials.outerjoin(observations))
 
 
+def _layout_3() -> Layout:
+    """Return the layout of version 3, where a trial had neither an end nor a place."""
+    now = _layout()
+    return Layout({**now.columns, **{name: sa.null() for name in _WHERE}}, now.source)
+
+
 def _layout_2() -> Layout:
     """Return the layout of version 2, where a trial had no notes."""
-    now = _layout()
-    return Layout({**now.columns, "notes": sa.null()}, now.source)
+    later = _layout_3()
+    return Layout({**later.columns, "notes": sa.null()}, later.source)
 
 
 def _layout_1() -> Layout:
     """Return the layout of version 1, where a trial had one value in its own row."""
-    kept = [name for name in _names(trials) if name not in ("planned", "seen", "pending", "notes")]
+    kept = [name for name in _names(trials) if name not in ("planned", "seen", "pending", "notes", *_WHERE)]
     table = sa.table("boca_trials", *(sa.column(name, trials.c[name].type) for name in kept), *_VALUE_1)
     own = {name: _as_text(table.c[name]) for name in kept}
     own |= {"planned": table.c.z, "seen": table.c.asked - 1, "pending": sa.literal("[]"), "notes": sa.null()}
+    own |= {name: sa.null() for name in _WHERE}
     told: dict[str, sa.ColumnElement[Any]] = {
         "o_position": sa.case((table.c.value.is_not(None), 0)),
         "o_outcome": sa.literal(OBJECTIVE),
@@ -99,7 +113,7 @@ def _layout_1() -> Layout:
 
 _VALUE_1 = (sa.column("z", sa.Text), sa.column("value", sa.Double), sa.column("noise", sa.Double))
 
-LAYOUTS: Mapping[int, Layout] = {1: _layout_1(), 2: _layout_2(), VERSION: _layout()}
+LAYOUTS: Mapping[int, Layout] = {1: _layout_1(), 2: _layout_2(), 3: _layout_3(), VERSION: _layout()}
 
 
 def trials_of(rows: Iterable[Found], reasons: Callable[[Found], Reasons]) -> Iterator[tuple[Found, Trial]]:

@@ -6,6 +6,7 @@ Points, reasons and descriptions are JSON without NaN.
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +14,11 @@ import sqlalchemy as sa
 from boca.domain.errors import StorageFailed
 from boca.domain.observation import OBJECTIVE
 
-VERSION = 3
+VERSION = 4
+FIRST_WITH_ATTEMPTS = 4
+
+
+_CLOCK = sa.select(sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Double))
 
 
 class Json(sa.types.TypeDecorator[Any]):
@@ -83,6 +88,11 @@ trials = sa.Table(
     sa.Column("driver", sa.String(32)),
     sa.Column("until", sa.Double),
     sa.Column("began", sa.Double),  # when this attempt was handed out, by the clock of the process that has it
+    sa.Column("ended", sa.Double),
+    sa.Column("host", sa.String(255)),  # of that process
+    sa.Column("process", sa.Integer),
+    sa.Column("worker", sa.String(255)),  # what evaluated it: host:process
+    sa.Column("version", sa.String(32)),  # of the boca that chose it
     sa.CheckConstraint("state IN ('running', 'complete', 'failed')"),
     sa.Index("boca_trials_by_event", "study", "event"),
 )
@@ -99,6 +109,21 @@ observations = sa.Table(
     sa.Column("noise", sa.Double),
     sa.Column("seconds", sa.Double),
     sa.Column("told", sa.Integer, nullable=False),  # the event that stored it
+    sa.ForeignKeyConstraint(["study", "trial"], ["boca_trials.study", "boca_trials.number"], ondelete="CASCADE"),
+)
+
+attempts = sa.Table(  # that ended without a result; the last one is in the row of its trial
+    "boca_attempts",
+    metadata,
+    sa.Column("study", sa.Integer, primary_key=True),
+    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),  # in the order in which they ended
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("began", sa.Double),
+    sa.Column("ended", sa.Double),
+    sa.Column("host", sa.String(255)),
+    sa.Column("process", sa.Integer),
+    sa.Column("ending", sa.String(64), nullable=False),
     sa.ForeignKeyConstraint(["study", "trial"], ["boca_trials.study", "boca_trials.number"], ondelete="CASCADE"),
 )
 
@@ -125,6 +150,11 @@ def version_of(connection: sa.Connection) -> int | None:
             "The database is damaged: restore it from a copy."
         )
     return versions[0]
+
+
+def now_of(connection: sa.Connection) -> float:
+    """Return the time by which leases end, from one clock for all: the server's, or that of the file's machine."""
+    return time.time() if connection.dialect.name == "sqlite" else float(connection.execute(_CLOCK).scalar_one())
 
 
 def create(connection: sa.Connection) -> None:

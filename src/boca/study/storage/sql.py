@@ -35,7 +35,6 @@ _REFUSALS = ("authentication failed", "does not exist", "pg_hba.conf", "resolve 
 _DAMAGE = ("malformed", "file is not a database", "disk I/O error")  # SQLite's words for a file that was written over
 _COLLISIONS = ("40001", "40P01")  # PostgreSQL's for two transactions of which one must begin again
 _MIGRATION_LOCK = 0x626F6361  # "boca", for PostgreSQL's advisory lock
-_CLOCK = sa.select(sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Double))
 
 log = logging.getLogger("boca")
 
@@ -200,7 +199,7 @@ class Database:
 
     def now(self, connection: sa.Connection) -> float:
         """Return the time by which leases end, from one clock for all: the server's, or that of the file's machine."""
-        return time.time() if self.is_sqlite else float(connection.execute(_CLOCK).scalar_one())
+        return schema.now_of(connection)
 
     # Studies ------------------------------------------------------------------------------------------------------
 

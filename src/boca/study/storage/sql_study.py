@@ -8,11 +8,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
+from boca.domain.attempt import DIED, LEFT, LOST, Attempt
 from boca.domain.errors import BocaError, InvalidTrial, StorageFailed
 from boca.domain.reasons import Reasons
 from boca.domain.runs import RunEvent
@@ -24,11 +25,14 @@ from boca.study.storage.owner import Owner
 from boca.study.storage.reader import understood
 from boca.study.storage.rescue import Held, rescue
 from boca.study.storage.rows import LAYOUTS, Found, object_of, trials_of
-from boca.study.storage.schema import VERSION, Dumped, observations, queue, studies, trials
+from boca.study.storage.schema import VERSION, Dumped, attempts, observations, queue, studies, trials
 from boca.study.storage.transitions import (
     LET_GO,
     as_json,
+    attempt_of,
+    clock,
     end_of,
+    ended,
     has_ended,
     imported_before,
     refuse_result,
@@ -47,8 +51,9 @@ _DELETED = "The study is gone: another process deleted it."
 _LOADED_ONE_BY_ONE = 8  # reasons; code that reads more of them soon reads all
 
 # What is stored when a trial is made, and what may change later: a result never moves a point.
-_MADE = ("x", "planned", "overhead", "asked", "seen", "pending")
-_CHANGEABLE = ("cost", "state", "seconds", "reason", "told", "attempt", "output", "notes")
+_MADE = ("x", "planned", "overhead", "asked", "seen", "pending", "version")
+_CLOCK = ("began", "ended", "host", "process", "worker")
+_CHANGEABLE = ("cost", "state", "seconds", "reason", "told", "attempt", "output", "notes", *_CLOCK)
 
 # The statements of every trial, built once: building one costs more than running it.
 _LAYOUT = LAYOUTS[VERSION]
@@ -69,6 +74,11 @@ _WAITING = (
 )
 _HELD = sa.select(trials.c.number, trials.c.owner, trials.c.driver, trials.c.until).where(
     trials.c.state == "running", trials.c.driver.is_not(None)
+)
+_ATTEMPTS = (
+    sa.select(*(attempts.c[field.name] for field in fields(Attempt)))
+    .where(attempts.c.study == sa.bindparam("study"), attempts.c.trial == sa.bindparam("trial"))
+    .order_by(attempts.c.position)
 )
 _INSERT = trials.insert()
 _OBSERVE = observations.insert()
@@ -132,8 +142,8 @@ class SqlStudy:
                 taken = connection.execute(queue.delete().where(queue.c.id == queued.id, queue.c.study == self._id))
                 if not taken.rowcount:
                     return None
-            trial = replace(draft, number=study.trials, asked=study.event + 1)
-            self._insert(connection, trial, why, token, self._handed_out(connection, lease))
+            trial = replace(draft, number=study.trials, asked=study.event + 1, **clock(lease))
+            self._insert(connection, trial, why, token, self._held_by(connection, lease))
             return trial
 
         return self._write(work)
@@ -196,8 +206,9 @@ class SqlStudy:
             study = self._hold(connection)
             if done := self._written(connection, token):
                 return done[0]
-            refuse_result(self._load(connection, trial.number), trial)
-            finished = trial.stored_at(study.event + 1)
+            stored = self._load(connection, trial.number)
+            refuse_result(stored, trial)
+            finished = ended(trial.stored_at(study.event + 1), stored)
             self._update(connection, finished, token, _UNHELD, event=study.event + 1)
             return finished
 
@@ -262,16 +273,19 @@ class SqlStudy:
             for row in abandoned(connection):
                 if limit is not None and len(taken) >= limit:
                     break
-                trial = self._load(connection, row.number)
+                stored = self._load(connection, row.number)
                 trial = taken_over(
-                    trial, driver=row.driver, until=row.until, max_retries=max_retries, owner=Owner(**row.owner)
+                    stored, driver=row.driver, until=row.until, max_retries=max_retries, owner=Owner(**row.owner)
                 )
                 event += 1
                 if trial.state == "running":
-                    self._update(connection, trial, token, self._handed_out(connection, lease), event=event)
+                    self._keep_attempt(connection, stored, LEFT if row.until == LET_GO else LOST)
+                    trial = replace(trial, **clock(lease))
+                    self._update(connection, trial, token, self._held_by(connection, lease), event=event)
                     taken.append(trial)
                 else:
-                    self._update(connection, replace(trial, told=event), token, _UNHELD, event=event)
+                    trial = ended(replace(trial, told=event), stored)
+                    self._update(connection, trial, token, _UNHELD, event=event)
             return taken
 
         return self._write(work)
@@ -283,9 +297,11 @@ class SqlStudy:
             study = self._hold(connection)
             if done := self._written(connection, token):
                 return done[0]
-            refuse_result(self._load(connection, trial.number), trial)
-            another = replace(trial, attempt=trial.attempt + 1)
-            terms = self._handed_out(connection, lease) | {"overhead": another.overhead}
+            stored = self._load(connection, trial.number)
+            refuse_result(stored, trial)
+            self._keep_attempt(connection, ended(stored, stored), DIED)
+            another = replace(trial, attempt=trial.attempt + 1, **clock(lease))
+            terms = self._held_by(connection, lease) | {"overhead": another.overhead}
             self._update(connection, another, token, terms, event=study.event + 1)
             return another
 
@@ -314,7 +330,11 @@ class SqlStudy:
         self._set_ends(lease, lambda connection: end_of(lease, self._database.now(connection)))
 
     def release(self, lease: Lease) -> None:
-        self._set_ends(lease, lambda _: LET_GO)
+        self._set_ends(lease, lambda _: LET_GO, ended=time.time())
+
+    def attempts(self, number: int) -> Sequence[Attempt]:
+        which = {"study": self._id, "trial": number}
+        return [Attempt(*row) for row in self._database.read(lambda c: c.execute(_ATTEMPTS, which).all())]
 
     def close(self) -> None:
         self._database.close()
@@ -400,19 +420,24 @@ class SqlStudy:
 
         self._database.write(work)
 
-    def _set_ends(self, lease: Lease, until: Callable[[sa.Connection], float]) -> None:
+    def _set_ends(self, lease: Lease, until: Callable[[sa.Connection], float], **more: float) -> None:
         def work(connection: sa.Connection) -> None:
             # a change of more than one trial holds the study, or two such changes wait for each other; a study that
             # was deleted has no leases
             connection.execute(_HOLD, {"study": self._id})
             mine = (trials.c.study == self._id) & (trials.c.driver == lease.driver) & (trials.c.state == "running")
-            connection.execute(trials.update().where(mine).values(until=until(connection)))
+            connection.execute(trials.update().where(mine).values(until=until(connection), **more))
 
         self._database.write(work)
 
-    def _handed_out(self, connection: sa.Connection, lease: Lease | None) -> dict[str, Any]:
-        terms = _UNHELD if lease is None else _terms(lease, end_of(lease, self._database.now(connection)))
-        return terms | {"began": time.time()}
+    def _held_by(self, connection: sa.Connection, lease: Lease | None) -> dict[str, Any]:
+        return _UNHELD if lease is None else _terms(lease, end_of(lease, self._database.now(connection)))
+
+    def _keep_attempt(self, connection: sa.Connection, trial: Trial, ending: str) -> None:
+        """Store an attempt that gave no result, before the row of its trial has the next one."""
+        known = connection.execute(_ATTEMPTS, {"study": self._id, "trial": trial.number}).all()
+        row = asdict(attempt_of(trial, ending))
+        connection.execute(attempts.insert().values(study=self._id, trial=trial.number, position=len(known), **row))
 
     def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any]:
         """Return the row of the study, which no other writer can have until this transaction ends."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from boca.domain.attempt import Attempt
 from boca.domain.errors import InvalidInput, InvalidTrial
 from boca.domain.runs import RunEvent
 from boca.domain.trial import History, Trial, point_key
@@ -101,6 +103,22 @@ def imported_before(history: History, drafts: Sequence[Trial]) -> list[Trial | N
 def _import_key(trial: Trial) -> tuple[object, ...]:
     told = tuple((o.outcome, o.value, o.noise) for o in trial.observations)
     return point_key(trial.x), point_key(trial.z), told
+
+
+def clock(lease: Lease | None) -> dict[str, Any]:
+    """Return when and where a trial is that is handed out now; nobody knows yet what will evaluate it."""
+    owner = Owner.me() if lease is None else lease.owner
+    return {"began": time.time(), "ended": None, "host": owner.host, "process": owner.pid, "worker": None}
+
+
+def ended(trial: Trial, stored: Trial) -> Trial:
+    """Return a trial that ends now, which began as it is stored."""
+    return replace(trial, began=stored.began, ended=time.time(), host=stored.host, process=stored.process)
+
+
+def attempt_of(trial: Trial, ending: str) -> Attempt:
+    """Return the attempt of a trial that is to be handed out once more."""
+    return Attempt(trial.attempt, trial.began, trial.ended, trial.host, trial.process, ending)
 
 
 LET_GO = 0.0
