@@ -63,7 +63,9 @@ def random_start(
     best = None
     most = _FIRST_AT_TARGET * share if spread and not _has_target(problem, history) else share
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= most:
-        z, best = dict(problem.target), _best_untried_at_target(problem, history)
+        best = _best_untried_at_target(problem, history)
+        if best is not None or used + costs.target <= share:
+            z = dict(problem.target)
     is_cheap = fidelities == "cheap" or not isinstance(fidelities, str)
     first = _next_of(problem.first or _middles(problem, middle and is_cheap), history)
     share = share if best is None else most
