@@ -192,3 +192,11 @@ def test_limits_are_refused():
     limited = boca.Problem(boca.Space(a=boca.Float(0, 1)), subject_to={"latency": boca.AtMost(1.0)})
     with pytest.raises(InvalidInput, match="reports one metric"):
         BocaSearch(limited, metric="loss", budget=1.0)
+
+
+def test_several_objectives_are_refused():
+    from boca.integrations.ray_tune import BocaSearch
+
+    several = boca.Problem(boca.Space(a=boca.Float(0, 1)), outcomes={"loss": "minimize", "size": "minimize"})
+    with pytest.raises(InvalidInput, match=r"reports one metric. Use boca.optimize with executor=ray"):
+        BocaSearch(several, metric="loss", budget=1.0)

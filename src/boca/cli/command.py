@@ -18,7 +18,7 @@ import typer
 
 import boca
 from boca.bench.command import app as bench
-from boca.cli import look, manage
+from boca.cli import look, manage, study
 from boca.cli.mcp import mcp
 from boca.cli.run import run
 from boca.cli.show import show
@@ -83,7 +83,7 @@ def _options(
 ) -> None:
     """Optimize something expensive, spending most of the budget on cheap approximations.
 
-    boca run study.toml runs the study that a file describes, or resumes it.
+    boca init writes a study file, boca check looks whether it would run, boca run runs or resumes it.
 
     boca status says who works on a study; boca show, best and export read what is stored, also during a run.
     """
@@ -96,6 +96,8 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', 
 
 
 for _command in (
+    study.init,
+    study.check,
     run,
     show,
     status,
@@ -107,6 +109,7 @@ for _command in (
     mcp,
     manage.retry,
     manage.delete,
+    study.schema,
 ):
     app.command()(_command)
 app.add_typer(bench, name="bench")

@@ -90,6 +90,20 @@ def _shown(*, quiet: bool, as_json: bool) -> Callback | None:
 def _result(
     study: StudyFile, workers: int | None, storage: str | None, show: Callback | None, *, allow_change: bool
 ) -> Result:
+    count = workers or study.workers
+    with study.place.opened(count) as executor:
+        return _driven(study, executor, count, storage, show, allow_change=allow_change)
+
+
+def _driven(
+    study: StudyFile,
+    executor: object,
+    workers: int | None,
+    storage: str | None,
+    show: Callback | None,
+    *,
+    allow_change: bool,
+) -> Result:
     return execution.drive(
         study.objective,
         study.problem,
@@ -102,7 +116,9 @@ def _result(
             allow_change=allow_change,
         ),
         RunOptions(
-            executor=workers or study.workers,
+            executor=executor,
+            workers=workers,
+            on_error=study.on_error,
             timeout=study.timeout,
             max_retries=study.max_retries,
             grace=study.grace,

@@ -56,6 +56,11 @@ class BocaSearch(Searcher):
     ) -> None:
         if not isinstance(metric, str) or not metric:
             raise InvalidInput(f"metric is {metric!r}, and must be the name of a reported value, such as 'loss'.")
+        if isinstance(problem, Problem) and problem.objectives:
+            raise InvalidInput(
+                f"outcomes has the objectives {list(problem.objectives)}, and Ray Tune's search reports one metric. "
+                "Use boca.optimize with executor=ray, or keep one objective."
+            )
         if isinstance(problem, Problem) and problem.subject_to:
             raise InvalidInput(
                 f"subject_to limits {list(problem.subject_to)}, and Ray Tune's search reports one metric. "

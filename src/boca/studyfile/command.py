@@ -7,6 +7,7 @@ within its argument.  The program also finds the point in its environment:
 
     BOCA_X_<name>, BOCA_Z_<name>   one value each, written as in the arguments
     BOCA_POINT                     all of them, as JSON: {"x": {...}, "z": {...}}
+    BOCA_STUDY_FOLDER              the folder of the study file
     BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number; with
                                    limits, all outcomes by name: {"loss": 0.1, "latency": 14}; the rest is notes
 
@@ -28,6 +29,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +77,10 @@ class Command:
     names: tuple[str, ...]
     returns_outcomes: bool = False
     """Whether $BOCA_RESULT holds outcomes by name, of which the problem knows what they mean; else one value counts."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Further variables."""
+    runs: str | None = None
+    """A folder in which every call gets a new one to run in, which is kept; None runs all in `folder`."""
 
     def __post_init__(self) -> None:
         """Refuse a line with which every trial would fail."""
@@ -97,14 +103,17 @@ class Command:
         arguments = [_PIECE.sub(lambda piece: _filled(piece, values), argument) for argument in self._template()]
         with _scratch() as scratch:
             result = Path(scratch) / "result.json"
+            folder = self.folder if self.runs is None else _kept(self.runs, point)
             environment = {
                 **os.environ,
+                **dict(self.environment),
                 **{f"BOCA_X_{name}": values[name] for name in point["x"]},
                 **{f"BOCA_Z_{name}": values[name] for name in point["z"]},
                 "BOCA_POINT": json.dumps(point, allow_nan=False),
                 "BOCA_RESULT": str(result),
+                "BOCA_STUDY_FOLDER": self.folder,
             }
-            printed = _run(arguments, self.folder, environment, scratch)
+            printed = _run(arguments, folder, environment, scratch)
             return _written(result, self.returns_outcomes) if os.path.lexists(result) else _last_number(printed)
 
     def _template(self) -> list[str]:
@@ -156,6 +165,18 @@ def _scratch() -> Iterator[str]:
         raise CommandNotStarted(f"The command needs a temporary folder: {error}.") from error
     with folder as path:
         yield path
+
+
+def _kept(runs: str, point: Mapping[str, Any]) -> str:
+    """Create a folder for one call and return it; its name has the time, and `point.json` in it has the point."""
+    try:
+        os.makedirs(runs, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=runs)
+        Path(folder, "point.json").write_text(json.dumps(point, allow_nan=False), encoding="utf-8")
+    except OSError as error:
+        raise CommandNotStarted(f"No folder can be created in {runs}: {error}.") from error
+    print(f"in {folder}")
+    return folder
 
 
 class _Stream:

@@ -28,7 +28,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from boca.domain import shorthand
 from boca.domain.budget import Limit
@@ -45,12 +45,16 @@ from boca.domain.space import (
     positive_number,
     whole_number,
 )
+from boca.execution.options import OnError
 from boca.strategies import Strategy
 from boca.strategies.base import check
 from boca.strategies.registry import STRATEGIES
 from boca.studyfile import hints
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
+from boca.studyfile.keys import KEYS, KINDS
+from boca.studyfile.listed import candidates
+from boca.studyfile.place import Place, placed
 from boca.studyfile.settings import Table, configured, only
 
 _LIMITS: Mapping[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
@@ -70,8 +74,8 @@ class StudyFile:
     """None is the default of the library."""
     seed: int | None
     """None draws one when the study is created."""
-    workers: int
-    """How many evaluations may run at once; 1 by default."""
+    workers: int | None
+    """How many evaluations may run at once; 1 by default, and with a cluster as many as it has."""
     storage: str
     """A URL; by default the file NAME.db beside the study file."""
     objective: Callable[..., Any]
@@ -82,34 +86,15 @@ class StudyFile:
     """How often an evaluation is tried again after its process died; 2 by default."""
     grace: float
     """Seconds for running trials to finish after SIGTERM; 0 by default."""
+    on_error: OnError
+    """Whether a failed trial lets the run continue, or ends it."""
+    place: Place
+    """Where evaluations run."""
     folder: Path
     """The folder of the file."""
 
 
-_KEYS = (
-    "name",
-    "direction",
-    "deterministic",
-    "first",
-    "objective",
-    "command",
-    "cost",
-    "budget",
-    "strategy",
-    "seed",
-    "workers",
-    "timeout",
-    "max_retries",
-    "grace",
-    "storage",
-    "where",
-    "subject_to",
-    "value",
-    "outcomes",
-    "reference",
-    "space",
-    "fidelity",
-)
+_KEYS = tuple(KEYS)
 
 
 @dataclass(frozen=True)
@@ -156,12 +141,17 @@ def _study(document: Table, file: Path) -> StudyFile:
     folder = str(file.parent)
     name = _string(document.get("name", file.stem), "name")
     space, _ = _space(document, "space")
+    if "candidates" in document:
+        space = candidates(document["candidates"], dict(space), folder)
     space = _constrained(space, document.get("where", []))
     fidelity, target = _space(document, "fidelity")
     aims = _aims(document)
     budget = _budget(document.get("budget"))
     seed = None if "seed" not in document else _whole(document["seed"], "seed", least=0, most=_LARGEST_SEED)
-    workers = _whole(document.get("workers", 1), "workers", least=1)
+    place = placed(document)
+    workers = _workers(document, place)
+    on_error = cast(OnError, document.get("on_error", "fail"))
+    one_of(on_error, get_args(OnError), "on_error")
     max_retries = _whole(document.get("max_retries", 2), "max_retries", least=0)
     timeout = None if "timeout" not in document else positive_number(document["timeout"], "timeout")
     grace = non_negative_number(document.get("grace", 0.0), "grace")
@@ -178,9 +168,22 @@ def _study(document: Table, file: Path) -> StudyFile:
         **aims,
     )
     strategy = _strategy(document.get("strategy"), problem, folder)
-    objective = _objective(document, problem, folder)
+    objective = _objective(document, problem, folder, place)
     return StudyFile(
-        name, problem, budget, strategy, seed, workers, storage, objective, timeout, max_retries, grace, file.parent
+        name,
+        problem,
+        budget,
+        strategy,
+        seed,
+        workers,
+        storage,
+        objective,
+        timeout,
+        max_retries,
+        grace,
+        on_error,
+        place,
+        file.parent,
     )
 
 
@@ -207,13 +210,20 @@ def _whole(value: object, what: str, *, least: int, most: float = math.inf) -> i
     return number
 
 
+def _workers(document: Table, place: Place) -> int | None:
+    """Return how many evaluations run at once; None for as many as a cluster has."""
+    if "workers" not in document and place.kind != "here":
+        return None
+    return _whole(document.get("workers", 1), "workers", least=1)
+
+
 # Space, fidelity, cost, budget ----------------------------------------------------------------------------------------
 
 
 def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, Point]:
     """Return a space, and the targets of its parameters, which only fidelities have."""
     table = _table(document.get(part, {}), part, '{ C = { type = "float", low = 0.1, high = 10 } }')
-    if part == "space" and not table:
+    if part == "space" and not table and "candidates" not in document:
         raise InvalidInput("A study must have a table [space] with at least one parameter; got none.")
     parameters, target = {}, {}
     for name, value in table.items():
@@ -251,7 +261,7 @@ def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
     if "type" not in table:
         raise InvalidInput(f"{what}.type is missing; got {table!r}. Give 'float', 'int' or 'choice'.")
     kind = table["type"]
-    one_of(kind, ("float", "int", "choice"), f"{what}.type")
+    one_of(kind, KINDS, f"{what}.type")
     if "target" in table and not is_fidelity:
         raise InvalidInput(
             f"{what} is not a fidelity and has no target; got target = {table['target']!r}. Leave it out."
@@ -364,7 +374,7 @@ def _budget(given: object) -> Limit:
 # Objective and storage ------------------------------------------------------------------------------------------------
 
 
-def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., Any]:
+def _objective(document: Table, problem: Problem, folder: str, place: Place) -> Callable[..., Any]:
     given = [key for key in ("objective", "command") if key in document]
     if len(given) != 1:
         raise InvalidInput(
@@ -373,7 +383,15 @@ def _objective(document: Table, problem: Problem, folder: str) -> Callable[..., 
     path = _string(document[given[0]], given[0])
     if given == ["command"]:
         returns_outcomes = bool(problem.outcomes) or problem.objective is not None
-        return Command(path, folder, (*problem.space, *problem.fidelity), returns_outcomes)
+        kept = document.get("trial_folders")
+        runs = None if kept is None else os.path.join(folder, _string(kept, "trial_folders"))
+        names = (*problem.space, *problem.fidelity)
+        return Command(path, folder, names, returns_outcomes, place.environment, runs)
+    if "trial_folders" in document:
+        raise InvalidInput(
+            f"trial_folders = {document['trial_folders']!r} is for a command; this study has objective = {path!r}. "
+            "Leave it out, and create a folder in the function."
+        )
     objective = imported(path, "objective", folder)
     if not callable(objective):
         raise InvalidInput(f"objective = {path!r} must be a function; got {objective!r}.")
