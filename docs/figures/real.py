@@ -1,6 +1,7 @@
-"""Draw docs/figures/real.png: the regret of `Boca()` over that of others on real tasks, from benchmarks/real/runs.csv.
+"""Draw docs/figures/real.png: the regret of `Boca()` over that of others, from benchmarks/real/runs.csv.
 
-The half of the tasks on which nothing was chosen; run it in the project's directory, with `python -m docs.figures.real`.
+It is of the half of the real tasks on which nothing was chosen.  Type `python -m docs.figures.real` in the directory of
+the project.
 """
 
 from __future__ import annotations

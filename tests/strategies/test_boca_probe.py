@@ -18,9 +18,10 @@ PROBLEM = boca.Problem(
     target={"epoch": 32},
 )
 TARGETS = 16
+BUDGET = boca.targets(TARGETS)
 
 
-def run(strategy, *, budget=boca.targets(TARGETS), problem=PROBLEM, asks=200):
+def run(strategy, *, budget=BUDGET, problem=PROBLEM, asks=200):
     """Run on a function of which cheap fidelities tell little: the model mostly wants the target."""
     opt = boca.Optimizer(problem, budget=budget, strategy=strategy, seed=2)
     rng = np.random.default_rng(0)
