@@ -202,6 +202,7 @@ APPENDIX = [
     ("the observations as they are", "surrogate.warp", False),
     ("nothing on evaluations that fail: the worst value", "surrogate.failures", "worst"),
     ("and no model of where they do", "success", False),
+    ("nor caution in reading one", "success_caution", 0.0),
     ("the fidelities as declared", "surrogate.fidelity_axis", "as_declared"),
     ("beta_t = 0.5 d log(2 l t + 1), not that of the theorem", "theorem", None),
     ("the UCB was maximised by DIRECT", "maximizer", "direct"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import boca
@@ -63,3 +65,11 @@ def test_space_describes_columns_and_where_leaves_rows_out(folder):
 def test_what_is_refused(folder, given, words):
     with pytest.raises(InvalidInput, match=words):
         candidates(given, {}, str(folder))
+
+
+def test_a_command_may_have_labels_as_placeholders(folder):
+    (folder / "measure.py").write_text("import sys\nprint({'A': 1.0, 'B': 2.0, 'C': 3.0}[sys.argv[1]])\n")
+    command = f'command = "{sys.executable} measure.py {{name}}"'
+    (folder / "study.toml").write_text(STUDY.replace('objective = "scores:score"', command))
+    study = load("study.toml")
+    assert study.objective({"name": "B", "size": 10.0, "kind": "base"}) == 2.0

@@ -385,7 +385,7 @@ def _objective(document: Table, problem: Problem, folder: str, place: Place) -> 
         returns_outcomes = bool(problem.outcomes) or problem.objective is not None
         kept = document.get("trial_folders")
         runs = None if kept is None else os.path.join(folder, _string(kept, "trial_folders"))
-        names = (*problem.space, *problem.fidelity)
+        names = (*problem.space.names, *problem.fidelity)
         return Command(path, folder, names, returns_outcomes, place.environment, runs)
     if "trial_folders" in document:
         raise InvalidInput(
