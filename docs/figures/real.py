@@ -65,7 +65,7 @@ def draw() -> Figure:
     axes.annotate("boca is better", (0.01, 1.01), xycoords="axes fraction", fontsize=8)
     axes.annotate("the other is better", (0.99, 1.01), xycoords="axes fraction", ha="right", fontsize=8)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axes.legend(loc="upper left", fontsize=8)
+    axes.legend(loc="center right", fontsize=8)
     return figure
 
 

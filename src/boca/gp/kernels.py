@@ -352,17 +352,17 @@ class Kernel:
             exponent = e if exponent is None else np.add(exponent, e, out=exponent)
             if p is not None:
                 C = p if C is None else np.multiply(C, p, out=C)
-        exponents = [(factor, factor.exponent(h, A, B)) for factor in self.factors]
-        for _, e in exponents:
-            if e is not None:
-                exponent = e if exponent is None else np.add(exponent, e, out=exponent)
+        logs = [factor.exponent(h, A, B) for factor in self.factors]
+        for log in logs:
+            if log is not None:
+                exponent = log if exponent is None else np.add(exponent, log, out=exponent)
         if exponent is not None:
             np.exp(exponent, out=exponent)
             C = exponent if C is None else np.multiply(C, exponent, out=C)
         if C is None:
             C = np.ones((len(A), len(B)))
-        for factor, e in exponents:
-            if e is None:
+        for factor, log in zip(self.factors, logs, strict=True):
+            if log is None:
                 C *= factor.value(h, A, B)
         return C
 
