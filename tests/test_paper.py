@@ -217,6 +217,8 @@ APPENDIX = [
     ("no cheap point is run again", "verify_cheap", False),
     ("where z* is chosen, the query is at z*", "probe_until", None),
     ("three conditions on z and no fourth", "information_per_cost", False),
+    ("every query is evaluated from scratch", "curves", False),
+    ("and to its end", "stop_runs", False),
     ("c starts at 1", "first_c", 1.0),
     ("and is updated every 20 iterations", "adapt_c", True),
     ("no query is kept for the end", "reserve_last", False),
