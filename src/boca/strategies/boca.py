@@ -105,7 +105,7 @@ class Boca:
     """Begin with the middle of the space, if the problem names no first points: ranges are drawn around what works."""
     start_spread: bool = field(default=True, metadata={"off": False})
     """Draw the cost of z evenly on a log scale in the start, over the cheaper half of that scale, and have a result at
-    the target as soon as half of its budget is spent: z = u^2 is mostly dear, where trainings take epochs."""
+    the target as soon as half of its budget is spent: z = u^2 is mostly expensive where trainings take epochs."""
     max_shrink: float = 4.0
     """Decide with length scales divided by s = max_shrink^U: if one is too long for a region, UCB and EI choose the
     same spot in every iteration (16 of 247 runs on Currin; with shrinking, 0 of 203)."""

@@ -14,7 +14,7 @@ import numpy as np
 from boca.domain.space import FloatArray
 
 _COST = 1.0 / 8.0  # of the target, about: cheap, and seldom useless
-_FROM, _TO = 1.0 / 12.0, 1.0 / 4.0  # of the target's cost: cheaper ones tell too little, dearer ones save too little
+_FROM, _TO = 1.0 / 12.0, 1.0 / 4.0  # of the target's cost: cheaper ones tell too little, costlier ones save too little
 _ALIKE = 1.5  # ratio of costs to an eighth: the fidelities within it are preferred
 
 
