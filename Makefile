@@ -83,7 +83,7 @@ scale: $(VENV)/.dev          ## a suggestion with 50 to 10,000 results: cost, pa
 	$(BIN)/python benchmarks/scale.py workers
 	$(BIN)/python benchmarks/scale.py regret
 
-oracle: $(ORACLE)/.done       ## the tests against BoTorch, in an environment of their own
+oracle: $(ORACLE)/.done       ## the tests against BoTorch and pymoo, in an environment of their own
 	$(ORACLE)/bin/python -m pytest tests/oracle
 
 # BoTorch is never a dependency: it serves as an oracle and as a reference of speed.  PyTorch comes first, in a
@@ -91,7 +91,7 @@ oracle: $(ORACLE)/.done       ## the tests against BoTorch, in an environment of
 $(ORACLE)/.done: pyproject.toml
 	$(PYTHON) -m venv $(ORACLE)
 	$(ORACLE)/bin/python -m pip install --quiet torch==2.13.0
-	$(ORACLE)/bin/python -m pip install --quiet botorch
+	$(ORACLE)/bin/python -m pip install --quiet botorch pymoo
 	$(ORACLE)/bin/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 

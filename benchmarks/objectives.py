@@ -1,6 +1,6 @@
 """Several objectives: boca beside Optuna, BoTorch and random search, by the hypervolume at the target against budget.
 
-    python -m benchmarks.objectives run --out runs.jsonl [--seeds 5] [--problem NAME]... [--method NAME]...
+    python -m benchmarks.objectives run --out runs.jsonl [--seeds 5] [--first-seed 5] [--problem NAME]... [--method ...]
     python -m benchmarks.objectives table runs.jsonl
 
 `run` adds to a file what it lacks, so it can be stopped and resumed.  `table` prints, for each problem and method, the
@@ -268,9 +268,9 @@ METHODS: Mapping[str, Callable[[Task, int], Trace]] = {
 # Runs and tables ------------------------------------------------------------------------------------------------------
 
 
-def run(out: Path, problems: list[str], methods: list[str], seeds: int) -> None:
+def run(out: Path, problems: list[str], methods: list[str], seeds: range) -> None:
     done = {(r["problem"], r["method"], r["seed"]) for r in records(out)} if out.exists() else set()
-    for seed in range(seeds):
+    for seed in seeds:
         for problem in problems:
             for method in methods:
                 task = TASKS[problem]
@@ -347,6 +347,7 @@ def main() -> None:
     running = commands.add_parser("run")
     running.add_argument("--out", type=Path, required=True)
     running.add_argument("--seeds", type=int, default=5)
+    running.add_argument("--first-seed", type=int, default=5, help="settings were chosen on seeds 0 to 2")
     running.add_argument("--problem", action="append", choices=[*TASKS], default=None)
     running.add_argument("--method", action="append", choices=[*METHODS], default=None)
     showing = commands.add_parser("table")
@@ -355,8 +356,9 @@ def main() -> None:
     if given.command == "table":
         table(given.out)
     else:
+        seeds = range(given.first_seed, given.first_seed + given.seeds)
         everything = [method for method in METHODS if method != "botorch"]
-        run(given.out, given.problem or [*TASKS], given.method or everything, given.seeds)
+        run(given.out, given.problem or [*TASKS], given.method or everything, seeds)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ import sqlalchemy  # noqa: E402
 
 import boca  # noqa: E402
 from boca.domain.reasons import Reasons  # noqa: E402
+from boca.study import report_buffer  # noqa: E402
 from boca.study.storage import Lease, Storage  # noqa: E402
 from boca.study.storage.sql import Database  # noqa: E402
 
@@ -55,6 +56,7 @@ def main() -> None:
         "--results", type=int, default=1000, metavar="N", help="results that an ask knows (default: 1000)"
     )
     parser.add_argument("--asks", type=int, default=5, metavar="A", help="asks a side (default: 5)")
+    parser.add_argument("--reports", type=int, default=200, metavar="N", help="reports a side (default: 200)")
     options = parser.parse_args()
     versions = (
         f"Python {platform.python_version()}, SQLAlchemy {sqlalchemy.__version__}, SQLite {sqlite3.sqlite_version}"
@@ -62,6 +64,7 @@ def main() -> None:
     print(f"{versions}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start.\n")
     print(throughput(options.writers, options.trials, options.repeat))
     print(asks(options.results, options.asks))
+    print(reports(options.reports))
 
 
 # Trials a second ------------------------------------------------------------------------------------------------------
@@ -243,6 +246,37 @@ def timed(action: Callable[[], Any]) -> tuple[float, Any]:
     began = time.perf_counter()
     result = action()
     return time.perf_counter() - began, result
+
+
+# Reports --------------------------------------------------------------------------------------------------------------
+
+
+def reports(count: int) -> str:
+    """Return a table of milliseconds for a report that is durable when it returns, in runs of 50 steps."""
+    problem = boca.Problem(
+        boca.Space(a=boca.Float(0.0, 1.0)), boca.Space(epochs=boca.Steps(1, 50)), cost=lambda z: float(z["epochs"])
+    )
+    lines = ["", f"| {count} reports in | p50 ms | p95 ms |", "| --- | ---: | ---: |"]
+    interval, report_buffer.INTERVAL = report_buffer.INTERVAL, 0.0  # every one waits for the storage
+    with tempfile.TemporaryDirectory() as directory:
+        for name, url in (("memory", None), ("SQLite", f"sqlite:///{Path(directory, 'study.db')}")):
+            settings: dict[str, Any] = {"budget": None, "strategy": boca.RandomSearch(), "seed": 0}
+            opt = boca.Optimizer(problem, storage=url, name="reports", **settings)
+            took: list[float] = []
+            while len(took) < count:
+                trial = opt.ask()
+                assert trial is not None
+                for step in range(1, 51):
+                    began = time.perf_counter()
+                    opt.report(trial, step, 1.0 / step)
+                    took.append(1e3 * (time.perf_counter() - began))
+                opt.tell(trial, None)
+            low, high = np.percentile(took, [50.0, 95.0])
+            lines.append(f"| {name} | {low:.2f} | {high:.2f} |")
+            if url is not None:
+                opt.storage.close()
+    report_buffer.INTERVAL = interval
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

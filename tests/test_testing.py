@@ -272,3 +272,44 @@ def test_a_study_without_end_is_caught():
     problem = boca.Problem(boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Float(0, 1)), cost=lambda z: 1e-9 + z["n"])
     with pytest.raises(AssertionError, match="did not spend a budget"):
         testing.check_budget_is_kept(Broken(for_nothing), Case("for nothing", problem))
+
+
+# Runs that report -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Continuing:
+    """Pause every run at half of its steps, then continue it; stop what a rule of four numbers calls bad."""
+
+    forgets: bool = False
+    said: list = field(default_factory=list)
+
+    def suggest(self, problem, history, budget, rng):
+        last = history[-1] if len(history) else None
+        if last is not None and last.stop is None and last.z["epochs"] < 9:
+            return boca.Suggestion(
+                last.x, {**last.z, "epochs": 9}, {"reason": "To the end.", "phase": "start"}, last.number
+            )
+        x = problem.space.from_unit(rng.random(2))
+        return boca.Suggestion(x, {"n": 4, "epochs": 5}, {"reason": "A new point.", "phase": "start"})
+
+    def keep_going(self, problem, history, trial, rng):
+        self.said.append(trial.number)
+        is_bad = trial.x["a"] > 0.5 and trial.reached >= 3
+        why = {"reason": "It is bad.", "draw": float(rng.random())}
+        if self.forgets:
+            why["count"] = len(self.said)
+        return boca.Verdict(not is_bad, why)
+
+
+def test_runs_that_are_stopped_and_continued_keep_the_contract():
+    study = testing._study_of_runs(Continuing(), testing.RUNS[0])
+    assert any(t.stop for t in study.history)
+    assert any(t.continues is not None for t in study.history)
+    testing.check_runs(Continuing(), testing.RUNS[0])
+    testing.check_runs(boca.RandomSearch(), testing.RUNS[0])
+
+
+def test_a_decision_to_stop_that_remembers_is_caught():
+    with pytest.raises(AssertionError, match=r"differs in a replay|decided otherwise"):
+        testing.check_runs(Continuing(forgets=True), testing.RUNS[0])

@@ -29,12 +29,15 @@ from boca.domain.errors import BocaError
 from boca.domain.problem import Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Choice, Float, Int, Point, Space
+from boca.domain.steps import Steps
 from boca.domain.trial import History, State, Suggestion, Trial, sign
 from boca.strategies import Strategy
+from boca.study import runs
 from boca.study.optimizer import Optimizer
 
 _AMPLE_TARGETS = 20.0  # budget of a single decision: no check needs more
 _MOST_STEPS = 400  # of a study of 2.5 targets, whose cheapest queries would need about 100
+_MOST_RUNS = 12  # of a study of runs, which a budget of three targets may allow more of
 _LARGEST_LISTED_SPACE = 64  # points of a space that a check bars one by one
 _PHASES = ("start", "model", "final")
 _KEYS_OF_A_MODEL = ("beta", "mean", "std", "ucb", "hyperparameters", "refit", "pending")
@@ -102,16 +105,34 @@ CASES: tuple[Case, ...] = (
 """Floats, ints, logs and choices; none, one and two fidelities, discrete and unordered ones; both directions."""
 
 
+RUNS: tuple[Case, ...] = (
+    Case(
+        "steps",
+        Problem(
+            Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0)),
+            Space(n=Int(1, 4), epochs=Steps(2, 9)),
+            cost=lambda z: float(z["n"] * (1 + z["epochs"])),
+        ),
+    ),
+)
+"""Problems whose evaluations pass through steps: they report, and may be stopped and continued."""
+
+
 StrategyCheck: TypeAlias = Callable[[Strategy, Case], None]
 
 
 def check_strategy(
     strategy: Strategy, *, cases: Sequence[Case] = CASES, checks: Sequence[StrategyCheck] | None = None
 ) -> None:
-    """Run the checks, all of them by default, on every case; the first that fails raises AssertionError."""
+    """Run the checks, all of them by default, on every case; the first that fails raises AssertionError.
+
+    By default, `check_runs` runs too, on the cases of `RUNS`.
+    """
     for check in CHECKS if checks is None else checks:
         for case in cases:
             check(strategy, case)
+    for case in RUNS if checks is None else ():
+        check_runs(strategy, case)
 
 
 # The checks ---------------------------------------------------------------------------------------------------------
@@ -251,6 +272,47 @@ def check_seeds_decide(strategy: Strategy, case: Case) -> None:
         case, f"seed 0 gave two different studies:\n{studies[0]}\nand\n{studies[-1]}"
     )
     assert len(set(studies)) > 1, _said(case, f"seeds 0, 1 and 2 gave the same study:\n{studies[0]}")
+
+
+def check_runs(strategy: Strategy, case: Case) -> None:
+    """Runs that report are stopped and continued by the same decisions again, and keep the budget; `case` has steps."""
+    first, second = (_study_of_runs(strategy, case) for _ in range(2))
+    for a, b in zip(first.history, second.history, strict=True):
+        same = _run_bits(a) == _run_bits(b)
+        assert same, _said(case, f"run {a.number} differs in a replay:\n{_run_bits(a)}\nand\n{_run_bits(b)}")
+    for trial in first.history:
+        again = runs.decided_again((strategy, first.stop_runs), case.problem, first.history, trial, first.seed)
+        if again is not None and trial.stop is not None:
+            same = not again.go_on and _as_json(again.why, case) == _as_json(trial.stop.why, case)
+            assert same, _said(case, f"the stop of trial {trial.number} is decided otherwise the second time: {again}")
+    total = first.budget.total
+    spent = first.spent + first.budget.reserved
+    assert spent <= total * (1.0 + 1e-9), _said(case, f"the runs cost {spent!r}, and the budget is {total!r}")
+
+
+def _study_of_runs(strategy: Strategy, case: Case) -> Optimizer:
+    """Run a study whose evaluations report every step, leave a checkpoint, and end when they are told to."""
+    problem, optimizer = case.problem, Optimizer(case.problem, budget=targets(3.0), strategy=strategy, seed=17)
+    for _ in range(_MOST_RUNS):
+        trial = _ask(optimizer, case)
+        if trial is None:
+            break
+        for step in range(trial.start + 1, problem.step(trial.z) + 1):
+            if not optimizer.report(trial, step, case.value(trial.x, problem.at_step(trial.z, max(step, 2)))):
+                break
+        optimizer.saved(trial, step, f"checkpoint of {trial.number}")
+        optimizer.tell(trial, None, seconds=1.0)
+    return optimizer
+
+
+def _run_bits(trial: Trial) -> str:
+    stop = None if trial.stop is None else (trial.stop.step, trial.stop.why)
+    return repr((trial.x, trial.planned, trial.z, trial.continues, trial.start, stop, trial.why))
+
+
+def _as_json(why: Mapping[str, Any], case: Case) -> str:
+    _assert_json(dict(why), case)
+    return json.dumps(why, sort_keys=True)
 
 
 CHECKS: tuple[StrategyCheck, ...] = (

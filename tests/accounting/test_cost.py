@@ -153,10 +153,10 @@ def test_the_weights_are_those_of_bayesian_linear_regression():
     zs = spread(SIZES, 12)
     times = np.array([power_law(z) for z in zs]) * np.exp(0.2 * np.random.default_rng(4).standard_normal(12))
     learned = costs(problem(), history(zs, times))
-    F = learned._features(zs)
+    F = learned.features(zs)
     np.testing.assert_allclose(F[:, 1], [math.log(z["N"] / 10_000) for z in zs], rtol=1e-12)
     np.testing.assert_allclose(F[:, 2], [math.log(z["T"] / 50.0) for z in zs], rtol=1e-12, atol=1e-15)
-    m, s = learned._prior(F.shape[1])
+    m, s = learned.prior(F.shape[1])
     np.testing.assert_array_equal(m, [0.0, 1.0, 1.0, 0.0, 0.0, 0.0])  # seconds in proportion to every fidelity
     P, scatter2 = np.diag(s**2), 0.3**2
     for _ in range(3):
@@ -166,10 +166,10 @@ def test_the_weights_are_those_of_bayesian_linear_regression():
         residual = np.log(times) - F @ w
         scatter2 = (4.0 * 0.3**2 + residual @ residual) / (4.0 + 12.0)
     for z in ({"N": 700, "T": 11.0}, {"N": 10_000, "T": 50.0}):
-        f = learned._features([z])[0]
+        f = learned.features([z])[0]
         assert learned.of(z) == pytest.approx(math.exp(f @ w), rel=1e-8)
         # the level at the target is taken for known: the smaller of the two ways to be uncertain counts
-        away = f - learned._features([learned.problem.target])[0]
+        away = f - learned.features([learned.problem.target])[0]
         deviation = math.sqrt(min(f @ S @ f, away @ S @ away) + scatter2)
         assert learned.pessimistic(z) == pytest.approx(math.exp(f @ w + 1.2816 * deviation), rel=1e-8)
     assert learned.target == pytest.approx(math.exp(w[0] + w[-1]), rel=1e-8)  # a level of its own

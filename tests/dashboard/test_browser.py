@@ -371,6 +371,21 @@ def test_five_thousand_trials_do_not_stall_the_table(browser, server, url):
     assert browser.value(f"{ROWS}.length") == 25
 
 
+def test_a_front_is_drawn_in_the_plane_of_its_objectives(browser, server, url):
+    outcomes = {"lo<b>ss": "minimize", "speed": "maximize"}
+    study = begin(url, name="two", problem=Problem(Space(a=Float(0, 1)), outcomes=outcomes))
+    for k in range(4):
+        study.add({"a": k / 4}, None, {"lo<b>ss": k * k, "speed": k})
+    show(browser, server, "two")
+    browser.wait("document.querySelector('#front')?.data?.length === 3")
+    assert browser.value("document.querySelector('#front').data[2].x") == [0, 1, 4, 9]
+    assert browser.value("document.querySelector('#front').data[2].y") == [0, 1, 2, 3]
+    assert browser.value("document.querySelector('#best-value').textContent") == "4 on the front"
+    assert "hypervolume" in browser.value("document.querySelector('#progress').layout.yaxis.title.text")
+    assert "minimize lo<b>ss, maximize speed" in browser.value("document.querySelector('#about').textContent")
+    assert browser.errors() == []
+
+
 def test_importance_is_drawn_when_the_model_is_there(browser, server, url):
     study = begin(url, name="matters")
     for k in range(12):

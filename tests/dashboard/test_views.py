@@ -8,8 +8,11 @@ import time
 import pytest
 
 from boca import Choice, Float, Int, Problem, Space, targets
+from boca.dashboard.advice import advise
+from boca.dashboard.watch import Watcher
 from boca.study.storage import Lease
-from dashboard.conftest import begin, run
+from boca.study.storage.reader import Reader
+from dashboard.conftest import PROBLEM, begin, run
 
 TOKEN = "correct-horse-battery"
 HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>&amp;__proto__'
@@ -173,3 +176,35 @@ def test_a_long_message_and_a_long_output_are_cut(url, page_of):
     assert trial["output"].endswith("end")
     assert "start" not in trial["output"]
     assert len(trial["message"]) == 5000
+
+
+TWO = Problem(PROBLEM.space, PROBLEM.fidelity, cost=PROBLEM.cost, outcomes={"loss": "minimize", "speed": "maximize"})
+
+
+def test_a_front_is_told_with_its_hypervolume(url, page_of):
+    study = begin(url, problem=TWO)
+    study.add({"a": 0.1, "kind": "flat"}, {"n": 1, "m": 0.5}, {"loss": 0.0, "speed": 9.0})
+    for loss, speed in ((1.0, 1.0), (2.0, 3.0), (3.0, 2.0)):
+        study.add({"a": loss / 5, "kind": "flat"}, None, {"loss": loss, "speed": speed})
+    page = page_of(url)
+    answer = page.study()
+    assert (answer["direction"], answer["best"], answer["aims"]) == (None, None, "minimize loss, maximize speed")
+    assert answer["objectives"] == [["loss", "minimize"], ["speed", "maximize"]]
+    assert [(one["number"], one["values"]) for one in answer["front"]] == [(1, [1.0, 1.0]), (2, [2.0, 3.0])]
+    numbers, volumes = zip(*answer["volumes"], strict=True)
+    assert numbers == (1, 2, 3)
+    assert volumes[0] < volumes[1] == volumes[2]
+    assert answer["trials"]["y"] == [[0.0, 1.0, 2.0, 3.0], [9.0, 1.0, 3.0, 2.0]]
+    (line,) = page.get("/api/studies").json()["studies"]
+    assert (line["best"], line["front"]) == (None, 2)
+
+
+def test_a_front_has_advice_in_words(url):
+    study = begin(url, problem=TWO)
+    for k in range(6):
+        x = {"a": k / 6, "kind": "flat"}
+        study.add(x, None if k % 2 else {"n": 5, "m": 0.5}, {"loss": (x["a"] - 0.5) ** 2, "speed": x["a"]})
+    watcher = Watcher(Reader(url))
+    watcher.look()
+    words = advise(watcher.world.studies["bowl"]).words
+    assert "the front" in words or "loss" in words

@@ -95,6 +95,7 @@ def test_undominated_points_by_brute_force():
     expected = [not any((other >= y).all() and (other > y).any() for other in Y) for y in Y]
     assert undominated(Y).tolist() == expected
     assert undominated(np.empty((0, 3))).tolist() == []
+    assert undominated(np.array([[1e17, 1.0], [1e17, 2.0], [0.0, 3.0]])).tolist() == [False, True, True]
     assert undominated(np.ones((3, 2))).tolist() == [True] * 3
 
 

@@ -153,3 +153,25 @@ def test_an_experiment_needs_a_name() -> None:
 
     with pytest.raises(InvalidInput, match="experiment is ''"):
         MLflowLogger("")
+
+
+def test_several_objectives_are_logged_by_name(uri: str) -> None:
+    from boca.integrations.mlflow import MLflowLogger
+
+    logger = MLflowLogger("two", tracking_uri=uri)
+    result = boca.optimize(
+        lambda x: {"loss": x["a"], "size": 1 - x["a"]},
+        boca.Space(a=boca.Float(0, 1)),
+        outcomes={"loss": "minimize", "size": "minimize"},
+        strategy=boca.RandomSearch(),
+        budget=boca.targets(3),
+        seed=0,
+        callbacks=logger,
+    )
+    runs = runs_of(uri, "two")
+    study = runs[logger.run_id]
+    assert study.data.params["direction"] == "minimize loss, minimize size"
+    assert study.data.metrics["front"] == len(result.front) == 3
+    for logged, trial in zip(children(runs, logger.run_id), result.history, strict=True):
+        assert logged.data.metrics["outcome.loss"] == trial.outcomes["loss"]
+        assert "value" not in logged.data.metrics

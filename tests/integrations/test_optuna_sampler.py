@@ -459,7 +459,7 @@ def test_a_study_of_another_sampler_is_taken_over_at_the_target() -> None:
     )
 
 
-def test_a_parameter_that_a_branch_does_not_read_leaves_its_trial_in_the_model() -> None:
+def test_a_flat_space_gets_the_condition_that_the_trials_show() -> None:
     seen: list[boca.History] = []
 
     class Watching(boca.RandomSearch):
@@ -484,8 +484,7 @@ def test_a_parameter_that_a_branch_does_not_read_leaves_its_trial_in_the_model()
     assert {len(trial.params) for trial in study.trials} == {3, 4}  # with and without gamma
     assert [len(history) for history in seen] == [6, 7, 8, 9, 10, 11]
     for trial, known in zip(study.trials, seen[-1], strict=False):
-        chosen = trial.user_attrs.get("boca:why", {}).get("claim", {}).get("params", {})
-        assert known.x["gamma"] == trial.params.get("gamma", chosen.get("gamma", 0.5))
+        assert known.x == {name: value for name, value in trial.params.items() if name != "epochs"}
 
 
 def test_a_fidelity_is_checked_before_the_first_evaluation() -> None:
@@ -599,6 +598,29 @@ def test_options_that_no_study_can_store_are_refused_in_the_first_trial() -> Non
         study.optimize(lambda trial: len(trial.suggest_categorical("layers", [(8,), (8, 8)])), n_trials=1)
 
 
+def test_a_parameter_that_a_trial_leaves_out_at_random_leaves_it_in_the_model() -> None:
+    seen: list[boca.History] = []
+
+    class Watching(boca.RandomSearch):
+        def suggest(self, problem: Any, history: Any, budget: Any, rng: Any) -> Any:
+            seen.append(history)
+            return super().suggest(problem, history, budget, rng)
+
+    def moody(trial: Any) -> float:
+        c = trial.suggest_float("c", 0.0, 1.0)
+        gamma = 1.0 if trial.number % 2 else trial.suggest_float("gamma", 0.0, 1.0)
+        return c + gamma + 1.0 / trial.suggest_int("epochs", 5, 50)
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(moody, n_trials=6)
+    study.sampler = sampler(strategy=Watching(), space={"c": (0.0, 1.0), "gamma": (0.0, 1.0)})
+    study.optimize(moody, n_trials=6)
+    assert [len(history) for history in seen] == [6, 7, 8, 9, 10, 11]
+    for trial, known in zip(study.trials, seen[-1], strict=False):
+        chosen = trial.user_attrs.get("boca:why", {}).get("claim", {}).get("params", {})
+        assert known.x["gamma"] == trial.params.get("gamma", chosen.get("gamma", 0.5))
+
+
 PIPELINE = boca.Space(
     kernel=boca.Choice(["rbf", "linear"]),
     C=boca.Float(0.0, 1.0),
@@ -637,3 +659,62 @@ def test_a_branch_that_the_space_does_not_know_is_not_drawn_in_silence() -> None
     study = optuna.create_study(direction="maximize", sampler=BocaSampler(space=flat, seed=0))
     with pytest.warns(SpaceChanged, match="gamma"):
         study.optimize(conditional, n_trials=8)
+
+
+@pytest.mark.filterwarnings("ignore::boca.integrations.optuna.SpaceChanged")
+def test_without_a_space_the_branches_of_an_objective_are_learned() -> None:
+    study = optuna.create_study(direction="maximize", sampler=BocaSampler(seed=0))
+    study.optimize(conditional, n_trials=30)
+    assert phases(study)[-15:] == ["model"] * 15
+    drawn = [
+        t
+        for t in study.trials[8:]
+        if set(t.params) - set(t.user_attrs["boca:why"]["claim"]["params"])  # suggested, but not by the model
+    ]
+    assert drawn == []
+    assert study.best_value > 0.98
+
+
+@pytest.mark.filterwarnings("ignore::boca.integrations.optuna.SpaceChanged")
+@pytest.mark.parametrize("space", [None, {"x": (0.0, 1.0)}])
+def test_constraints_of_trials_are_limits(space: dict[str, Any] | None) -> None:
+    def limited(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("latency", 30.0 * x - 12.0)
+        return -x
+
+    study = optuna.create_study(sampler=BocaSampler(seed=0, space=space))
+    study.optimize(limited, n_trials=20)
+    last = study.trials[-1].user_attrs["boca:why"]
+    assert set(last["outcomes"]) == {"latency"}
+    assert 0.37 < study.best_params["x"] <= 0.4
+    assert sum(t.constraints["latency"] > 0.0 for t in study.trials[10:]) <= 4
+    best = best_at_target(study)
+    assert best is not None
+    assert best.number == study.best_trial.number
+
+
+def test_a_constraints_function_is_taken_as_by_other_samplers() -> None:
+    def limited(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_user_attr("latency", 30.0 * x)
+        return -x
+
+    choosing = BocaSampler(seed=0, constraints_func=lambda t: [t.user_attrs["latency"] - 12.0])
+    study = optuna.create_study(sampler=choosing)
+    study.optimize(limited, n_trials=15)
+    assert [t.constraints["0"] for t in study.trials] == [t.user_attrs["latency"] - 12.0 for t in study.trials]
+    assert 0.3 < study.best_params["x"] <= 0.4
+    with pytest.raises(InvalidInput, match="constraints_func is 3"):
+        BocaSampler(constraints_func=3)  # type: ignore[arg-type]
+
+
+def test_a_strategy_of_a_paper_refuses_constraints() -> None:
+    def limited(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("latency", x - 0.4)
+        return -x
+
+    study = optuna.create_study(sampler=BocaSampler(seed=0, strategy=boca.Boca.paper()))
+    with pytest.raises(InvalidInput, match="limits"):
+        study.optimize(limited, n_trials=3)

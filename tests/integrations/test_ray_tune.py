@@ -186,9 +186,43 @@ def test_what_the_tuner_says_otherwise_is_refused() -> None:
         search(metric=None)
 
 
-def test_limits_are_refused():
+def test_reported_outcomes_are_held_to_their_limits() -> None:
+    searcher = search_of(limited())
+    for _ in range(12):
+        name = f"t{len(searcher.optimizer.history)}"
+        config = searcher.suggest(name)
+        searcher.on_trial_complete(name, {"loss": -config["a"], "latency": 30.0 * config["a"], "time_total_s": 0.5})
+    history = searcher.optimizer.history
+    assert [trial.outcomes["latency"] for trial in history] == [30.0 * trial.x["a"] for trial in history]
+    assert 0.3 < searcher.optimizer.best.x["a"] <= 0.4
+    assert set(history[-1].why["outcomes"]) == {"latency"}
+
+
+def test_a_trial_that_does_not_report_its_outcome_has_failed() -> None:
+    searcher = search_of(limited())
+    searcher.suggest("one")
+    searcher.on_trial_complete("one", {"loss": 1.0})
+    assert searcher.optimizer.history[0].state == "failed"
+    assert "no 'latency'" in searcher.optimizer.history[0].reason
+
+
+def test_the_metric_is_no_limited_outcome() -> None:
+    with pytest.raises(InvalidInput, match="optimized or limited, not both"):
+        search_of(limited(), metric="latency")
+
+
+def test_several_objectives_are_refused() -> None:
+    several = boca.Problem(boca.Space(a=boca.Float(0, 1)), outcomes={"loss": "minimize", "size": "minimize"})
+    with pytest.raises(InvalidInput, match=r"reports one metric. Use boca.optimize with executor=ray"):
+        search_of(several)
+
+
+def limited() -> boca.Problem:
+    limits = {"latency": boca.AtMost(12.0)}
+    return boca.Problem(boca.Space(a=boca.Float(0, 1)), direction="minimize", subject_to=limits)
+
+
+def search_of(of: boca.Problem, metric: str = "loss") -> Any:
     from boca.integrations.ray_tune import BocaSearch
 
-    limited = boca.Problem(boca.Space(a=boca.Float(0, 1)), subject_to={"latency": boca.AtMost(1.0)})
-    with pytest.raises(InvalidInput, match="reports one metric"):
-        BocaSearch(limited, metric="loss", budget=1.0)
+    return BocaSearch(of, metric=metric, budget=boca.targets(20), seed=0)

@@ -18,7 +18,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from scipy.stats import randint
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -33,6 +33,9 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -52,6 +55,13 @@ CHECKED = {
     "cv": 2,
 }
 FAILING = {"check_supervised_y_2d": "the estimator takes a column for y; GridSearchCV fails this check just so"}
+OF_TREES = {"check_estimators_nan_inf": "a tree takes NaN; GridSearchCV fails this check just so"}
+
+
+def failing(checked):
+    """Return the checks that GridSearchCV fails with the same estimator."""
+    is_tree = isinstance(checked.estimator, DecisionTreeClassifier)
+    return {**(FAILING if is_tree or is_regressor(checked) else {}), **(OF_TREES if is_tree else {})}
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # of type_of_target, given inf
@@ -60,8 +70,10 @@ FAILING = {"check_supervised_y_2d": "the estimator takes a column for y; GridSea
     [
         search(LogisticRegression(), {"C": boca.Float(0.1, 1.0, log=True)}, **CHECKED),
         search(Ridge(), {"alpha": boca.Float(0.1, 1.0, log=True)}, **CHECKED),
+        search(DecisionTreeClassifier(random_state=0), {"max_depth": boca.Int(3, 5)}, **CHECKED),
+        search(make_pipeline(StandardScaler(), SVC()), {"svc__C": boca.Float(0.1, 1.0, log=True)}, **CHECKED),
     ],
-    expected_failed_checks=lambda checked: FAILING if is_regressor(checked) else {},
+    expected_failed_checks=failing,
 )
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -490,3 +502,61 @@ def test_the_programs_of_the_guide_run():
         for part in parts:
             exec(compile(part.split("```", 1)[0], str(guide), "exec"), namespace)
     assert namespace["search"].best_score_ > 0.9
+
+
+class _Traded(ClassifierMixin, BaseEstimator):
+    """Accurate where it is slow, with a speed that is a metric of its own."""
+
+    def __init__(self, a=0.5, b=0.5):
+        self.a, self.b = a, b
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+TRADE = {"accuracy": lambda model, X, y: model.a, "speed": lambda model, X, y: 1.0 - model.a}
+
+
+def test_the_best_keeps_the_limits_on_other_metrics():
+    fitted = search(
+        _Traded(),
+        {"a": (0.0, 1.0)},
+        scoring=TRADE,
+        refit="accuracy",
+        subject_to={"speed": boca.AtLeast(0.6)},
+        budget=boca.targets(15),
+    ).fit(X, Y)
+    table = fitted.cv_results_
+    assert 0.3 < fitted.best_score_ <= 0.4
+    assert table["mean_test_accuracy"].max() > 0.4  # some broke the limit
+    assert table["mean_test_speed"][fitted.best_index_] >= 0.6
+    assert [t.outcomes["speed"] for t in fitted.history_] == table["mean_test_speed"].tolist()
+
+
+def test_limits_that_nothing_keeps_are_warned_of():
+    with pytest.warns(UserWarning, match="No trial at the target keeps"):
+        fitted = search(
+            _Traded(),
+            {"a": (0.0, 1.0)},
+            scoring=TRADE,
+            refit="accuracy",
+            subject_to={"speed": boca.AtLeast(2.0)},
+            budget=boca.targets(3),
+        ).fit(X, Y)
+    assert fitted.best_score_ == max(fitted.cv_results_["mean_test_accuracy"][fitted.cv_results_["at_target"]])
+
+
+@pytest.mark.parametrize("settings", [{}, {"scoring": TRADE, "refit": "speed"}, {"scoring": "accuracy"}])
+def test_limits_must_name_other_metrics(settings):
+    with pytest.raises(InvalidInput, match="must name metrics of scoring"):
+        search(_Traded(), {"a": (0.0, 1.0)}, subject_to={"speed": boca.AtLeast(0.6)}, **settings).fit(X, Y)
+
+
+def test_the_constraints_of_a_space_hold():
+    space = boca.Space(a=boca.Float(0, 1), b=boca.Float(0, 1)).where("a + b <= 1")
+    fitted = search(_Traded(), space, scoring=TRADE, refit="accuracy", budget=boca.targets(6)).fit(X, Y)
+    assert all(trial.x["a"] + trial.x["b"] <= 1.0 for trial in fitted.history_)

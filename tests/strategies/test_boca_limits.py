@@ -362,6 +362,6 @@ def test_limits_and_success_are_learned_from_values_as_told():
     for outcome in feasibility.outcomes:
         model = outcome.model
         assert model.warp is None
-        bound = math.exp(3.0) if outcome.name == "c" else 0.5
+        bound = math.exp(3.0) if outcome.name == "c" else 0.7
         assert model.value_as_told(outcome.bound) == pytest.approx(bound)
     assert len(strategy.posterior(of, opt.history).data.y) == 40

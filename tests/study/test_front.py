@@ -83,6 +83,17 @@ def test_a_study_is_stored_and_resumed(tmp_path):
         Optimizer(other, budget=targets(50), strategy=RandomSearch(), storage=url, name="s")
 
 
+def test_every_storage_keeps_objectives(place):
+    opt = place.optimizer(problem(), budget=targets(50), strategy=RandomSearch(), seed=0)
+    for _ in range(3):
+        trial = opt.ask()
+        opt.tell(trial, told(trial.x, trial.z))
+    again = place.optimizer(problem(), budget=targets(50), strategy=RandomSearch(), seed=0)
+    assert [t.outcomes for t in again.history] == [told(t.x, t.z) for t in opt.history]
+    assert [t.value for t in again.history] == [None] * 3
+    assert [t.number for t in again.front] == [t.number for t in opt.front]
+
+
 def test_a_description_is_read_back():
     of = problem(reference={"loss": 3.0})
     described = json.loads(json.dumps(describe(of, RandomSearch(), seed=0, limit=None)))

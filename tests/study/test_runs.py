@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ import pytest
 
 import boca
 from boca.domain.errors import InvalidInput, InvalidTrial
-from boca.study import runs
+from boca.study import runs, trial_io
+from boca.study.storage import Lease, Owner
 from support import places
 
 FIDELITY = {"n": boca.Int(10, 100), "epochs": boca.Steps(2, 20)}
@@ -42,7 +44,7 @@ class Scripted:
         return self.stop_at is None or boca.Verdict(trial.reached < self.stop_at, {"reason": "Enough."})
 
 
-@pytest.fixture(params=["memory"])
+@pytest.fixture(params=["memory", "sqlite"])
 def place(request, tmp_path):
     with places.on(request.param, tmp_path) as here:
         yield here
@@ -62,7 +64,7 @@ def told(trial):
     return [(o.z["epochs"], o.value) for o in trial.observations]
 
 
-# Reports -------------------------------------------------------------------------------------------------------
+# Reports -------------------------------------------------------------------------------
 
 
 def test_reports_are_observations_at_their_steps_and_the_last_one_is_the_value(place):
@@ -166,7 +168,7 @@ def test_a_report_does_not_invalidate_a_choice(place):
     assert read[0].state == "running"
 
 
-# Stops ---------------------------------------------------------------------------------------------------------
+# Stops ---------------------------------------------------------------------------------
 
 
 def test_a_stop_is_stored_with_its_reasons_and_decided_again_in_a_replay(place):
@@ -174,15 +176,18 @@ def test_a_stop_is_stored_with_its_reasons_and_decided_again_in_a_replay(place):
     trial = opt.ask()
     said = [opt.report(trial, step, 0.1 * step) for step in (1, 2, 4, 6)]
     assert said == [True, True, True, False]
-    assert [step for step, _ in strategy.said] == [2, 4, 6]  # nothing is decided below the lowest step
+    assert list(dict.fromkeys(step for step, _ in strategy.said)) == [
+        2,
+        4,
+        6,
+    ]  # nothing is decided below the lowest step
     assert not opt.report(trial, 7, 0.7)  # it had not noticed
     done = opt.tell(trial, 0.7)
     assert (done.state, done.z, done.cost) == ("complete", at(7), cost(at(7)))
     assert (done.stop.step, done.stop.why) == (6, {"reason": "Enough."})
     read = opt.history.as_of(done.stop.seen)
     assert (read[0].state, read[0].reached, told(read[0])) == ("running", 6, told(done)[:4])
-    rng = runs.decision_rng(opt.seed, read[0])
-    found = runs.verdict([strategy], opt.problem, read, read[0], rng)
+    found = runs.decided_again([strategy], opt.problem, opt.history, done, opt.seed)
     assert found == boca.Verdict(False, done.stop.why)
     assert strategy.said[-1] == strategy.said[-2]
 
@@ -196,7 +201,7 @@ def test_the_rule_of_the_study_is_asked_if_the_strategy_has_none():
     assert not opt.report(trial, 4, 0.1)
 
 
-# Continuing ----------------------------------------------------------------------------------------------------
+# Continuing ----------------------------------------------------------------------------
 
 
 def test_a_continuation_has_a_number_and_a_cost_of_its_own(place):
@@ -269,3 +274,107 @@ def test_a_trial_with_a_run_survives_json(place):
     opt.report(trial, 4, 0.5)
     done = opt.tell(trial, None)
     assert boca.Trial.from_json(json.loads(json.dumps(done.to_json()))) == done
+
+
+# Imports and exports --------------------------------------------------------------------------------------------------
+
+
+def test_a_curve_is_imported_once(place):
+    opt, _ = study(place)
+    curve = {1: 0.1, 5: 0.5, 20: 0.9}
+    first = opt.add({"a": 0.25}, {"n": 50}, curve, cost=7.0, noise=0.01)
+    assert (first.state, first.z, first.value, first.noise, first.cost, first.added) == (
+        "complete", at(20), 0.9, 0.01, 7.0, True,
+    )  # fmt: skip
+    assert told(first) == [(1, 0.1), (5, 0.5), (20, 0.9)]
+    assert len({o.told for o in first.observations}) == 1
+    again = opt.add({"a": 0.25}, {"n": 50}, curve, noise=0.01)
+    assert (again.number, len(opt.history)) == (0, 1)
+    opt.add({"a": 0.25}, {"n": 50}, {**curve, 6: 0.6}, noise=0.01)
+    assert len(opt.history) == 2
+    assert opt.add({"a": 0.25}, None, {3: 0.5}).cost == cost(at(3, 100))
+    with pytest.raises(InvalidInput, match=r"21"):
+        opt.add({"a": 0.25}, None, {21: 0.5})
+    with pytest.raises(InvalidInput, match="no fidelity of this problem is Steps"):
+        boca.Optimizer(boca.Problem(boca.Space(a=(0.0, 1.0))), budget=None).add({"a": 0.5}, None, {3: 0.5})
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl", "table", "history"])
+def test_an_export_has_the_reports_and_can_be_imported_again(place, format, tmp_path):
+    x = {"a": 0.25}
+    opt, _ = study(place, (x, at(5), None), (x, at(12), 0), (x, at(20), None), ({"a": 0.75}, at(20), None))
+    first = opt.ask()
+    opt.report(first, 1, 0.1)
+    opt.report(first, 5, 0.5, noise=0.01)
+    opt.saved(first, 5, "here")
+    opt.tell(first, None)
+    second = opt.ask()
+    opt.report(second, 8, 0.6)
+    opt.tell(second, 0.7)
+    failed = opt.ask()
+    opt.report(failed, 4, 0.4)
+    opt.fail(failed, "It diverged.")
+    opt.report(opt.ask(), 3, 0.3)
+    history = opt.history
+    table = history.to_dataframe(observations=True)
+    assert table["z.epochs"].tolist() == [1, 5, 8, 12, 4, 3]
+    assert table["number"].tolist() == [0, 0, 1, 1, 2, 3]
+    assert table["value"].tolist() == [0.1, 0.5, 0.6, 0.7, 0.4, 0.3]
+    assert table["state"].tolist() == ["complete"] * 4 + ["failed", "running"]
+    assert math.isclose(np.nansum(table["cost"]), opt.spent + history[3].cost)
+    assert len(history.to_dataframe()) == 4
+    source = {"table": table, "history": history}.get(format)
+    if source is None:
+        source = tmp_path / f"trials.{format}"
+        source.write_text(trial_io.text(history, format))
+        if format == "jsonl":
+            assert len(source.read_text().splitlines()) == 4
+    other = boca.Optimizer(problem(), budget=None, seed=0)
+    made = other.add_all(source)
+    assert [(told(t), t.value, t.cost) for t in made] == [
+        ([(1, 0.1), (5, 0.5)], 0.5, history[0].cost),
+        ([(8, 0.6), (12, 0.7)], 0.7, history[1].cost),
+    ]
+    assert made[0].noise == 0.01
+    other.add_all(source)
+    assert len(other.history) == 2
+
+
+# After a crash --------------------------------------------------------------------------------------------------------
+
+
+def test_after_a_crash_steps_that_are_reported_again_keep_their_first_value(place, caplog):
+    opt, _ = study(place)
+    lease = Lease(owner=dataclasses.replace(Owner.me(), started="in another life"))
+    trial = opt.ask(lease=lease)
+    for step in (3, 5, 7):
+        opt.report(trial, step, 0.1 * step)
+    opt.saved(trial, 4, "here")
+    (again,) = opt.take_over(Lease())
+    assert (again.start, again.checkpoint, again.attempt) == (4, "here", 1)
+    with pytest.raises(InvalidTrial, match="attempt 1"):
+        opt.report(trial, 8, 0.8)
+    assert opt.report(again, 5, 0.5 + 1e-14)
+    assert not caplog.records
+    assert opt.report(again, 6, 0.6)
+    assert opt.report(again, 7, 0.9)
+    assert opt.report(again, 8, 0.8)
+    assert "two values of step 7" in caplog.text
+    done = opt.tell(again, None)
+    assert [round(v, 9) for _, v in opt.history.curve(opt.problem, done)] == [0.3, 0.5, 0.6, 0.7, 0.8]
+    assert [e.kind for e in done.events] == ["checkpoint", "again", "differs"]
+    assert done.cost == cost(at(8))  # the steps that were done again are no cost
+
+
+def test_the_seconds_of_a_checkpoint_are_evaluation_and_what_came_after_it_is_overhead():
+    measured = boca.Problem(boca.Space(a=boca.Float(0.0, 1.0)), boca.Space(**FIDELITY))
+    opt = boca.Optimizer(measured, budget=None, strategy=Scripted((({"a": 0.5}, at(20), None),)), seed=0)
+    lease = Lease()
+    trial = opt.ask(lease=lease)
+    stored = opt.storage.record(trial, runs.checkpoint(measured, trial, 8, "here", 3.0))
+    before = stored.overhead
+    again = opt.storage.retry(dataclasses.replace(trial, overhead=before + 5.0), lease)
+    assert again.overhead == pytest.approx(before + 2.0)
+    assert again.carried == 3.0
+    done = opt.tell(again, 0.5, seconds=4.0)
+    assert (done.seconds, done.cost) == (7.0, 7.0)

@@ -23,6 +23,7 @@ from boca.strategies import Theorem
 from boca.strategies.registry import STRATEGIES
 from boca.studyfile import Powers, StudyFile, load
 from boca.studyfile.command import Command
+from boca.studyfile.keys import KEYS
 
 EXAMPLE = """\
 name = "svm"
@@ -497,9 +498,7 @@ N = LONG["fidelity"]["N"]
     [
         # keys
         ({"sed": 3}, "got 'sed' (did you mean 'seed'?)."),
-        ({"zzz": 3}, "A study may have the keys name, direction, deterministic, first, objective, command, cost, "
-                     "budget, strategy, seed, workers, timeout, max_retries, grace, storage, where, subject_to, value, "
-                     "space, fidelity; got 'zzz'."),
+        ({"zzz": 3}, f"A study may have the keys {', '.join(KEYS)}; got 'zzz'."),
         ({"space": {"C": {**C, "lo": 3}}}, "C may have the keys type, low, high, log, when; got 'lo' (did you mean"),
         ({"fidelity": {"N": {**N, "tarket": 3}}}, "N may have the keys type, low, high, log, target; got 'tarket'"),
         ({"space": {"C": {"type": "choice", "choices": [1, 2], "low": 3}}}, "keys type, choices, when; got 'low'"),

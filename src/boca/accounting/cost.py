@@ -25,14 +25,14 @@ from boca.domain.problem import Problem
 from boca.domain.space import FloatArray
 from boca.domain.trial import History, Trial
 
-_EXPONENT_DEVIATION = 1.0  # prior, of an exponent, and of an option's level around one half: cubes are not rare
+EXPONENT_DEVIATION = 1.0  # prior, of an exponent, and of an option's level around one half: cubes are not rare
 _DECLARED_EXPONENT_DEVIATION = 0.25  # prior, of the exponent of a declared cost, which seconds should follow
 _CURVATURE_DEVIATION = 0.5  # prior, of the squares: a constant share of the time bends the line
-_LEVEL_DEVIATION = 10.0  # prior, of the level, in e-folds around one second: anything from 50 us to 6 hours
-_EXPECTED_SCATTER = 0.3  # deviation of log seconds before results say: about a third, between two runs of one thing
-_EXPECTED_SCATTER_WEIGHT = 4.0  # results that this expectation counts as
+LEVEL_DEVIATION = 10.0  # prior, of the level, in e-folds around one second: anything from 50 us to 6 hours
+EXPECTED_SCATTER = 0.3  # deviation of log seconds before results say: about a third, between two runs of one thing
+EXPECTED_SCATTER_WEIGHT = 4.0  # results that this expectation counts as
 _SCATTER_ROUNDS = 3  # of fitting weights and scatter in turn, after which both have settled
-_NINE_IN_TEN = 1.2816  # deviations above the median of the 90 % quantile of a normal
+NINE_IN_TEN = 1.2816  # deviations above the median of the 90 % quantile of a normal
 CLOCK_RESOLUTION = 1e-6
 """Seconds; a shorter evaluation is charged as this one, and learned as this one, or a budget would never end."""
 
@@ -65,7 +65,16 @@ def costs(problem: Problem, history: History) -> Costs:
     measured = [t for t in history.complete if t.seconds is not None]
     if not measured:
         return Declared(problem)  # the assumed cost: proportional to every fidelity, one unit at the target
-    return Learned(problem, tuple(measured), tuple(t.cost for t in measured))
+    return _learned(problem, history, measured, "cost")
+
+
+def _learned(problem: Problem, history: History, measured: Sequence[Trial], amount: str) -> Costs:
+    """Return what the measured trials say of the cost, or all runs if the evaluations pass through steps."""
+    if problem.steps is None or problem.has_declared_cost:
+        return Learned(problem, tuple(measured), tuple(getattr(t, amount) or 0.0 for t in measured))
+    from boca.accounting.run_cost import LearnedRuns, runs_of
+
+    return LearnedRuns(problem, runs_of(problem, history, amount))
 
 
 def amount(trial: Trial, problem: Problem, known: Costs) -> float:
@@ -76,7 +85,7 @@ def amount(trial: Trial, problem: Problem, known: Costs) -> float:
     """
     if problem.has_declared_cost:
         return trial.cost
-    is_measured = trial.state != "running" and trial.seconds is not None and isinstance(known, Learned)
+    is_measured = trial.state != "running" and trial.seconds is not None and not isinstance(known, Declared)
     return trial.cost if is_measured else known.going_on(trial.z, trial.origin)
 
 
@@ -85,7 +94,7 @@ def seconds(problem: Problem, history: History) -> Seconds | None:
     measured = [t for t in history.complete if t.seconds is not None]
     if not measured:
         return None
-    evaluation = Learned(problem, tuple(measured), tuple(t.seconds or 0.0 for t in measured))
+    evaluation = _learned(problem, history, measured, "seconds")
     overheads = [t.overhead for t in history if not t.added and not t.attempt]  # without attempts that died
     return Seconds(evaluation, float(np.median(overheads)) if overheads else 0.0)
 
@@ -124,11 +133,11 @@ class Learned:
 
     def of(self, z: Mapping[str, Any]) -> float:
         """Return the median cost at z."""
-        return float(np.exp(self._features([z]) @ self._posterior[0])[0])
+        return float(np.exp(self.features([z]) @ self._posterior[0])[0])
 
     def going_on(self, z: Mapping[str, Any], start: int) -> float:
         """Return the median cost of going on to z from a step."""
-        return self.problem.between(z, start, self.of)
+        return float(np.exp(self.features([z], [start]) @ self._posterior[0])[0])
 
     def pessimistic(self, z: Mapping[str, Any], start: int = 0) -> float:
         """Return a cost that nine queries in ten stay below, if the level at the target is taken as known.
@@ -138,15 +147,14 @@ class Learned:
         ratio to the target's cost, which is small near the target.
         """
         w, S, scatter2 = self._posterior
-        f = self._features([z])[0]
+        f = self.features([z], [start])[0]
         away = f - self._at_target[0]
         variance = min(float(f @ S @ f), float(away @ S @ away)) + scatter2
-        bound = math.exp(float(f @ w) + _NINE_IN_TEN * math.sqrt(variance))
-        return bound * self.going_on(z, start) / self.of(z) if start else bound
+        return math.exp(float(f @ w) + NINE_IN_TEN * math.sqrt(variance))
 
     @cached_property
     def grid(self) -> FloatArray:
-        return np.exp(self._features(self.problem.grid[0]) @ self._posterior[0])
+        return np.exp(self.features(self.problem.grid[0]) @ self._posterior[0])
 
     @cached_property
     def target(self) -> float:
@@ -154,30 +162,36 @@ class Learned:
 
     @cached_property
     def _at_target(self) -> FloatArray:  # (1, q)
-        return self._features([self.problem.target])
+        return self.features([self.problem.target])
 
     @cached_property
     def _posterior(self) -> tuple[FloatArray, FloatArray, float]:
-        F = self._features([t.z for t in self.trials])
+        F = self.features([t.z for t in self.trials], [t.origin for t in self.trials])
         y = np.log(np.maximum(self.amounts, CLOCK_RESOLUTION))
-        prior_mean, prior_deviation = self._prior(F.shape[1])
-        scatter2 = _EXPECTED_SCATTER**2
-        expected = _EXPECTED_SCATTER_WEIGHT * _EXPECTED_SCATTER**2
+        prior_mean, prior_deviation = self.prior(F.shape[1])
+        scatter2 = EXPECTED_SCATTER**2
+        expected = EXPECTED_SCATTER_WEIGHT * EXPECTED_SCATTER**2
         for _ in range(_SCATTER_ROUNDS):
             precision = F.T @ F / scatter2 + np.diag(prior_deviation**-2.0)
             S = np.asarray(np.linalg.inv(precision), dtype=float)
             w = S @ (F.T @ y / scatter2 + prior_mean / prior_deviation**2)
             residual = y - F @ w
-            scatter2 = (expected + float(residual @ residual)) / (_EXPECTED_SCATTER_WEIGHT + len(y))
+            scatter2 = (expected + float(residual @ residual)) / (EXPECTED_SCATTER_WEIGHT + len(y))
         return w, S, scatter2
 
-    def _features(self, zs: Sequence[Mapping[str, Any]]) -> FloatArray:  # (n, q)
-        """Return the columns of the regression: one, positions, their squares, options, and whether z is the target."""
+    def features(self, zs: Sequence[Mapping[str, Any]], starts: Sequence[int] | None = None) -> FloatArray:  # (n, q)
+        """Return the columns of the regression: one, positions, their squares, options, and whether z is the target.
+
+        Args:
+            zs: the fidelities.
+            starts: the steps from which each was gone on to; of importance if the cost is declared.
+        """
         if self.problem.has_declared_cost:  # the user's cost is the best feature there is
-            column = [math.log(self.problem.cost(z) / self.problem.target_cost) for z in zs]
+            costs = map(self.problem.cost_from, zs, starts or [0] * len(zs))
+            column = [math.log(cost / self.problem.target_cost) for cost in costs]
             return np.column_stack([np.ones(len(zs)), column])
-        linear = [self._position(name, [z[name] for z in zs]) for name in self._numeric]
-        squares = [s * s / self._reach(name) for name, s in zip(self._numeric, linear, strict=True)]
+        linear = [self._position(name, [z[name] for z in zs]) for name in self.numeric]
+        squares = [s * s / self._reach(name) for name, s in zip(self.numeric, linear, strict=True)]
         indicator = [
             np.array([float(z[name] == option) for z in zs])
             for name, parameter in self.problem.fidelity.items()
@@ -187,20 +201,20 @@ class Learned:
         at_target = [float(self.problem.is_target(z)) for z in zs]
         return np.column_stack([np.ones(len(zs)), *linear, *squares, *indicator, at_target])
 
-    def _prior(self, size: int) -> tuple[FloatArray, FloatArray]:
-        mean, deviation = np.zeros(size), np.full(size, _EXPONENT_DEVIATION)
-        deviation[0] = _LEVEL_DEVIATION
+    def prior(self, size: int) -> tuple[FloatArray, FloatArray]:
+        mean, deviation = np.zeros(size), np.full(size, EXPONENT_DEVIATION)
+        deviation[0] = LEVEL_DEVIATION
         if self.problem.has_declared_cost:
             mean[1], deviation[1] = 1.0, _DECLARED_EXPONENT_DEVIATION
             return mean, deviation
-        k = len(self._numeric)
-        mean[1 : 1 + k] = [self.problem.cost_direction(name) for name in self._numeric]
+        k = len(self.numeric)
+        mean[1 : 1 + k] = [self.problem.cost_direction(name) for name in self.numeric]
         mean[1 + 2 * k : -1] = math.log(0.5)
         deviation[1 + k : 1 + 2 * k] = _CURVATURE_DEVIATION
         return mean, deviation
 
     @cached_property
-    def _numeric(self) -> list[str]:
+    def numeric(self) -> list[str]:
         return [name for name, parameter in self.problem.fidelity.items() if parameter.is_ordered]
 
     def _is_logarithmic(self, name: str) -> bool:
@@ -223,7 +237,7 @@ class Learned:
 class Seconds:
     """How long a query takes: its evaluation, which depends on z, and choosing it, which does not."""
 
-    evaluation: Learned
+    evaluation: Costs
     overhead: float
 
     @property

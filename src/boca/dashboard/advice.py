@@ -17,8 +17,9 @@ from typing import Any
 
 from boca.dashboard import matters
 from boca.dashboard.watch import WatchedStudy, Watcher
+from boca.domain.words import point
 from boca.plots.importance_data import importance
-from boca.plots.study import stored
+from boca.plots.study import StudyView, stored
 from boca.study.storage.reader import Reader
 
 _PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from boca.dashboard.advice import main; main()"
@@ -164,16 +165,26 @@ def advise(study: WatchedStudy) -> Advice:
             words=f"A page shows no model of more than {_MAX_RESULTS:,} results. `boca best` has no limit.",
         )
     seen = stored(study.row.name, study.spec, study.history)
+    if seen.problem.objectives:
+        return Advice(study.told, words=_of_front(seen))
     found = seen.recommendation
     if found is None:
         return Advice(study.told, words=seen.why_no_model if study.history.complete else None)
     values = [found.x.get(name) for name in seen.problem.space.names]
-    point = {"x": values, "mean": found.mean, "std": found.std, "verified": found.verified}
+    advised = {"x": values, "mean": found.mean, "std": found.std, "verified": found.verified}
     if found.feasible is not None:
-        point["feasible"] = found.feasible
+        advised["feasible"] = found.feasible
     if seen.best is not None and seen.believed is not None:  # variances were told: the best is not the luckiest
-        point["best"] = seen.best.number
-    return Advice(study.told, point, importance=matters.columns(importance(seen)))
+        advised["best"] = seen.best.number
+    return Advice(study.told, advised, importance=matters.columns(importance(seen)))
+
+
+def _of_front(seen: StudyView) -> str:
+    """Return in words which points should be run at the target to be on the front."""
+    untried = [one for one in seen.recommended_front if not one.verified]
+    if not untried:
+        return "No other point is expected to be on the front: all that are were run at the target."
+    return "; ".join(f"{point(one.x)}: {one.words}" for one in untried)
 
 
 def main() -> None:

@@ -43,6 +43,7 @@ def _line(study: WatchedStudy | Broken) -> dict[str, Any]:
         "broken": None,
         **_counts(study),
         "best": None if study.best is None else study.best.value,
+        "front": len(study.front),
         "direction": study.problem.direction,
         "spent": study.ledger.spent,
         "total": spending.finite(study.ledger.total),
@@ -60,6 +61,10 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "trouble": trouble,
         "created": shown.row.created,
         "direction": problem.direction,
+        "aims": problem.aims,
+        "objectives": [[name, towards] for name, towards in problem.objectives.items()],
+        "front": [_member(shown, trial) for trial in shown.front],
+        "volumes": shown.volumes,
         "strategy": _strategy(shown.spec["strategy"]),
         "parameters": _parameters(problem.space),
         "fidelities": _parameters(problem.fidelity),
@@ -75,6 +80,12 @@ def study(shown: WatchedStudy, advice: Advice | None, trouble: str | None, *, si
         "trials": _columns(shown, since),
         "repriced": spending.repriced(shown.ledger),
     }
+
+
+def _member(shown: WatchedStudy, trial: Trial) -> dict[str, Any]:
+    """Return a trial of the front with its objectives, in their order."""
+    values = [trial.outcomes[name] for name in shown.problem.objectives]
+    return {"number": trial.number, "values": values, "x": _values(trial.x, shown.problem.space)}
 
 
 def _best(shown: WatchedStudy, advice: Advice | None) -> dict[str, Any] | None:
@@ -181,6 +192,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
 
 def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
     changed = [t for t, event in zip(shown.history, shown.events, strict=True) if event > since]
+    objectives = [*shown.problem.objectives]
     return {
         "number": [t.number for t in changed],
         "state": [t.state for t in changed],
@@ -190,6 +202,7 @@ def _columns(shown: WatchedStudy, since: int) -> dict[str, Sequence[Any]]:
         "at_target": [shown.problem.is_target(t.z) for t in changed],
         "cost": [t.cost for t in changed],
         "phase": [t.phase for t in changed],
+        "y": _transposed(([t.outcomes.get(name) for name in objectives] for t in changed), len(objectives)),
         "x": _transposed((_values(t.x, shown.problem.space) for t in changed), len(shown.problem.space.names)),
         "z": _transposed((_values(t.z, shown.problem.fidelity) for t in changed), len(shown.problem.fidelity)),
     }

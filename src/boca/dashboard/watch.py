@@ -17,6 +17,9 @@ from boca.domain.budget import Limit
 from boca.domain.errors import StorageFailed
 from boca.domain.problem import Problem
 from boca.domain.trial import History, Trial
+from boca.plots.front_data import hypervolume
+from boca.plots.study import StudyView
+from boca.plots.trial_data import BestSoFar
 from boca.study import spec as specs
 from boca.study.storage.reader import Damaged, Reader, Row, StoredStudy, understood
 
@@ -60,6 +63,19 @@ class WatchedStudy:
     @cached_property
     def best(self) -> Trial | None:
         return self.history.best(self.problem)
+
+    @cached_property
+    def front(self) -> list[Trial]:
+        """With several objectives, the trials at the target that none dominates."""
+        return self.history.front(self.problem) if self.problem.objectives else []
+
+    @cached_property
+    def volumes(self) -> list[tuple[int, float]]:
+        """With several objectives, the hypervolume after each feasible trial at the target, by its number."""
+        found = hypervolume(StudyView(self.problem, self.history, None)) if self.problem.objectives else None
+        if not isinstance(found, BestSoFar):
+            return []
+        return [(trial.number, float(volume)) for trial, volume in zip(found.trials, found.value, strict=True)]
 
 
 @dataclass(frozen=True)

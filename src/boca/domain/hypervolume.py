@@ -65,11 +65,15 @@ class Region:
 
 def undominated(Y: FloatArray) -> BoolArray:  # (n, m) -> (n,)
     """Return which points no other dominates; of equal points, none dominates another."""
-    if not len(Y):
-        return np.zeros(0, dtype=bool)
-    at_least = np.all(Y[:, None, :] >= Y[None, :, :], axis=2)
-    better = np.any(Y[:, None, :] > Y[None, :, :], axis=2)
-    return np.asarray(~np.any(at_least & better, axis=0))
+    found = np.zeros(len(Y), dtype=bool)
+    left = np.argsort(-np.sum(Y, axis=1), kind="stable")  # by rounding, equal sums may hide that one dominates
+    while len(left):
+        best, rest = left[0], left[1:]
+        is_below = np.all(Y[rest] <= Y[best], axis=1) & np.any(Y[rest] < Y[best], axis=1)
+        is_above = np.all(Y[rest] >= Y[best], axis=1) & np.any(Y[rest] > Y[best], axis=1)
+        found[best] = not is_above.any()
+        left = rest[~is_below]
+    return found
 
 
 def growth(Y: FloatArray, reference: FloatArray) -> FloatArray:  # (n, m) -> (n,)

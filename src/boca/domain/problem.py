@@ -23,7 +23,7 @@ from boca.domain.objectives import (
 from boca.domain.other_tools import names_ours
 from boca.domain.outcomes import AtMost, OutcomeLimit, Returned, by_outcome, checked_limits, checked_objective, returned
 from boca.domain.space import FloatArray, Point, Space, finite_number
-from boca.domain.steps import cost_between, refuse_flat_cost, steps_of
+from boca.domain.steps import cost_between, from_one, refuse_flat_cost, steps_of
 
 Direction: TypeAlias = shorthand.Direction
 CostFunction: TypeAlias = Callable[[Mapping[str, Any]], float]
@@ -241,6 +241,13 @@ class Problem:
     def at_step(self, z: Mapping[str, Any], step: int) -> Point:
         """Return a fidelity with its step replaced, which may be below the lowest one."""
         return {name: step if name == self.steps else value for name, value in z.items()}
+
+    @cached_property
+    def with_all_steps(self) -> Space:
+        """The fidelities with steps from 1: what is below the lowest one may be reported and imported."""
+        if self.steps is None or self._lowest_step == 1:
+            return self.fidelity
+        return Space({**self.fidelity, self.steps: from_one(self.fidelity[self.steps])})
 
     def is_modelled(self, z: Mapping[str, Any]) -> bool:
         """Whether a fidelity is one that says something about the target: not below the lowest step."""

@@ -7,7 +7,7 @@ later trial from one of these.  The later trial has a number, a cost and reasons
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 RunEventKind: TypeAlias = Literal["continued", "checkpoint", "dropped", "again", "stopped", "differs"]
@@ -43,6 +43,10 @@ class RunEvent:
     why: Mapping[str, Any] = field(default_factory=dict)
     seen: int | None = None
     told: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON, without what does not apply; the class takes this back by keywords."""
+        return {name: value for name, value in asdict(self).items() if value is not None and value != {}}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from boca.domain.errors import InvalidInput
@@ -38,6 +38,12 @@ class Steps(Int):
                 f"Steps low is {self.low}, and must be 1 or more: step 0 is an evaluation that has not begun. "
                 f"Type boca.Steps(1, {self.high})."
             )
+
+
+def from_one(parameter: Parameter) -> Parameter:
+    """Return steps without a lowest one."""
+    assert isinstance(parameter, Steps)
+    return replace(parameter, low=1)
 
 
 def steps_of(space: Mapping[str, Parameter], fidelity: Mapping[str, Parameter]) -> str | None:

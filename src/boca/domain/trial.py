@@ -6,6 +6,7 @@ This is the one place where the direction is turned: `History.scores` is always 
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -124,21 +125,21 @@ class Trial:
 
     @property
     def _last(self) -> Observation | None:
-        """The last observation, if it is of the objective, which comes last of what is told at once."""
-        if self.state != "complete" or not self.observations:
+        """The last observation of the objective, if it lies where the last one of all does."""
+        if self.state != "complete":
             return None
-        return self.observations[-1] if self.observations[-1].outcome == OBJECTIVE else None
+        return next((o for o in reversed(self._told_last) if o.outcome == OBJECTIVE), None)
 
     @property
     def _told_last(self) -> list[Observation]:
-        """What was told of outcomes beside the objective where its last observation lies."""
+        """What was told where its last observation lies."""
         told = self.observations
-        return [o for o in told if o.outcome != OBJECTIVE and (o.z is told[-1].z or o.z == told[-1].z)]
+        return [o for o in told if o.z is told[-1].z or o.z == told[-1].z]
 
     @property
     def outcomes(self) -> dict[str, float]:
         """The last value of every outcome beside the objective, by name; one that was not told is absent."""
-        return {told.outcome: told.value for told in self._told_last}
+        return {told.outcome: told.value for told in self._told_last if told.outcome != OBJECTIVE}
 
     @property
     def checkpoint(self) -> str | None:
@@ -187,7 +188,7 @@ class Trial:
     @property
     def noises(self) -> dict[str, float]:
         """The variances of the outcomes beside the objective, by name; one that was not told is absent."""
-        return {o.outcome: o.noise for o in self._told_last if o.noise is not None}
+        return {o.outcome: o.noise for o in self._told_last if o.outcome != OBJECTIVE and o.noise is not None}
 
     def __repr__(self) -> str:
         """Return what a person looks for; `to_json` has the rest."""
@@ -249,12 +250,25 @@ class Trial:
         """Return the trial with something that happened to its run."""
         return replace(self, events=(*self.events, event))
 
+    @property
+    def carried(self) -> float:
+        """The seconds of evaluation that earlier attempts left in the checkpoint from which this one goes on."""
+        again = max((i for i, event in enumerate(self.events) if event.kind == "again"), default=-1)
+        before = (event for event in reversed(self.events[: again + 1]) if event.kind == "checkpoint")
+        return next((event.seconds or 0.0 for event in before), 0.0)
+
     def handed_out_again(self) -> Trial:
         """Return a running trial for another process, to go on from its checkpoint."""
         if not (self.observations or self.events):
             return self
         again = self.happened(RunEvent("again", self.saved))
         return replace(again, start=self.saved, reached=self.saved)
+
+    @property
+    def last_event(self) -> int:
+        """The last event that changed it, as far as it says."""
+        told = [o.told or 0 for o in self.observations] + [e.told or 0 for e in self.events]
+        return max([self.asked, self.told or 0, *told])
 
     def copied(self) -> Trial:
         """Return a trial that its user may change."""
@@ -309,6 +323,21 @@ class Trial:
             **{f"noise.{name}": variance for name, variance in self.noises.items()},
             **{f"note.{name}": value for name, value in self.notes.items()},
         }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for every fidelity at which something was told, in order; cost and overhead are in the last."""
+        told = self.observations
+        ends = [i for i, o in enumerate(told, start=1) if i == len(told) or told[i].z != o.z]
+        if (len(ends) < 2 and self.state == "complete") or not ends:
+            return [self.row()]
+        found = []
+        for start, end in itertools.pairwise([0, *ends]):
+            there = replace(self, state="complete", observations=told[start:end], seconds=told[end - 1].seconds)
+            more = {} if end == len(told) else {"cost": None, "overhead": None}
+            found.append(there.row() | {"state": self.state} | more)
+        if self.seconds is not None:
+            found[-1]["seconds"] = self.seconds
+        return found
 
     def clock(self) -> dict[str, Any]:
         """Return when and where it ran, with times in UTC."""
@@ -370,6 +399,10 @@ class History(Sequence[Trial]):
         later = History([*self, *running])
         later.__dict__.update(finished=self.finished, complete=self.complete)
         return later
+
+    def replaced(self, trial: Trial) -> History:
+        """Return the history with another version of one of its trials."""
+        return History([trial if t.number == trial.number else t for t in self])
 
     def read_by(self, trial: Trial) -> History:
         """Return the history that the choice of a trial read: results until `seen`, and what it counted as running."""
@@ -486,8 +519,12 @@ class History(Sequence[Trial]):
             and not (problem.subject_to and problem.broken(t.outcomes))
         ]
 
-    def to_dataframe(self) -> Any:
-        """Return a pandas table with one row per trial, in the columns of `Trial.row`."""
+    def to_dataframe(self, *, observations: bool = False) -> Any:
+        """Return a pandas table with one row per trial, in the columns of `Trial.row`.
+
+        Args:
+            observations: have a row for every fidelity that a trial reported; cost and overhead are in its last.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -495,7 +532,7 @@ class History(Sequence[Trial]):
                 "pandas is not installed; History.to_dataframe needs it. Type: pip install pandas"
             ) from error
 
-        return pd.DataFrame([t.row() for t in self])
+        return pd.DataFrame([row for t in self for row in (t.rows() if observations else [t.row()])])
 
 
 def _is_before(trial: Trial, event: int) -> bool:

@@ -9,7 +9,7 @@ import difflib
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from boca.domain.errors import InvalidInput
 from boca.domain.observation import OBJECTIVE
+from boca.domain.outcomes import AtMost
 from boca.domain.problem import CostFunction, Direction, Problem
 from boca.domain.reasons import Reasons
 from boca.domain.space import Choice, Float, Int, Parameter, Point, Space
@@ -189,6 +190,7 @@ class Bridge:
         aims: Mapping[str, Any],
         *,
         space: Space | None = None,
+        limits: Sequence[str] = (),
     ) -> Bridge:
         """Return the bridge of a study.
 
@@ -200,6 +202,7 @@ class Bridge:
             strategy: What chooses; it may refuse the problem.
             aims: What the study optimizes; see `aims_of`.
             space: The parameters with their constraints, if they have any.
+            limits: The names of the outcomes that Optuna constrains, each to at most zero.
         """
         if cost is not None and not callable(cost):
             raise InvalidInput(f"cost must be a function of z, or None to have it measured; got {cost!r}.")
@@ -217,12 +220,17 @@ class Bridge:
             Space({name: axis.parameter for name, axis in z.items()}),
             cost=cost_of_codes if cost is not None else None,
             target={name: z[name].encode(value, f"target[{name!r}]") for name, value in target.items()},
+            subject_to={name: AtMost(0.0) for name in limits} or None,
             **aims,
         )
         if x:
             check(strategy, problem)
-        limits = [constraint.fingerprint for constraint in problem.space.constraints]
-        return cls(x, z, problem, fingerprint(x, z, [spec.plain(strategy), limits] if limits else spec.plain(strategy)))
+        settings = spec.plain(strategy)
+        if known := [constraint.fingerprint for constraint in problem.space.constraints]:
+            settings = [settings, known]
+        if limits:
+            settings = [settings, {"subject_to": sorted(limits)}]
+        return cls(x, z, problem, fingerprint(x, z, settings))
 
     @property
     def target(self) -> Point:
@@ -268,11 +276,6 @@ class Bridge:
         told = COST in trial.user_attrs
         cost = float(trial.user_attrs[COST]) if told else self.problem.cost(point[1])
         is_measured = told and not self.problem.has_declared_cost and state != "running"
-        if trial.constraints:
-            raise InvalidInput(
-                f"Trial {trial.number} has the constraints {list(trial.constraints)}, and BocaSampler heeds none. Use "
-                "boca.minimize with subject_to, or another sampler."
-            )
         known = Trial(
             number=trial.number,
             x=point[0],
@@ -286,7 +289,13 @@ class Bridge:
         )
         if values is None:
             return known
-        return known.observed(dict(zip([*self.problem.objectives] or [OBJECTIVE], values, strict=True)))
+        optimized = dict(zip([*self.problem.objectives] or [OBJECTIVE], values, strict=True))
+        return known.observed({**self._outcomes(trial), **optimized})
+
+    def _outcomes(self, trial: FrozenTrial) -> dict[str, float]:
+        """Return the constraints of a trial that are numbers: positive is infeasible."""
+        told = trial.constraints if self.problem.subject_to else {}
+        return {name: by for name, by in told.items() if name in self.problem.subject_to and math.isfinite(by)}
 
     def _completed(self, trial: FrozenTrial, chosen: Mapping[str, Any]) -> Point:
         """Return the parameters of a finished trial, with a value for those that its objective did not read.

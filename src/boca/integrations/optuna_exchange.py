@@ -47,7 +47,8 @@ def best_at_target(study: optuna.Study, target: Mapping[str, Any] | None = None)
     """Return the best complete trial at the target fidelity, the earliest of equals; None before there is one.
 
     `study.best_trial` compares values at all fidelities, which means nothing.  A trial without a fidelity counts as one
-    at the target.  `target` is that of the study's sampler; pass it if the study was loaded without that sampler.
+    at the target.  In a study with constraints, a trial that breaks one or lacks one cannot be the best.  `target` is
+    that of the study's sampler; pass it if the study was loaded without that sampler.
     """
     better = sign(direction(study))
     complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
@@ -66,6 +67,8 @@ def best_at_target(study: optuna.Study, target: Mapping[str, Any] | None = None)
         if unknown:
             raise InvalidInput(f"target may only name parameters of the trials, {sorted(known)}; got {unknown}.")
     at_target = [t for t in complete if all(t.params.get(name, value) == value for name, value in target.items())]
+    limits = {name for t in complete for name in t.constraints}
+    at_target = [t for t in at_target if all(t.constraints.get(name, math.inf) <= 0.0 for name in limits)]
     return max(at_target, key=lambda t: better * t.values[0], default=None)
 
 

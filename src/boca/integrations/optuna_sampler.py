@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from secrets import SystemRandom, randbits
 from typing import Any
@@ -24,6 +24,7 @@ from boca.domain.errors import InvalidInput
 from boca.domain.problem import CostFunction
 from boca.domain.space import Parameter, Point, Space
 from boca.domain.trial import History, Trial, sign
+from boca.integrations.optuna_branches import branching, sometimes_there
 from boca.integrations.optuna_bridge import (
     COST,
     REASON,
@@ -43,6 +44,7 @@ from boca.strategies import Boca, Strategy
 _MAX_CHOICES = 8  # for one trial, while other workers make the same; then the last one stands
 
 
+_CONSTRAINTS = "constraints"  # under which Optuna stores what a constraints_func returns
 _CHEAP_BEST = "boca: a cheap best"  # among the parameters that were warned of
 
 log = logging.getLogger("boca")
@@ -58,6 +60,7 @@ class BocaSampler(BaseSampler):
     The objective suggests fidelities like any other parameter, with the name and the range given in `fidelity`:
     `trial.suggest_int("epochs", 5, 50)`.  There is no budget: a study ends when Optuna ends it, and nothing is kept
     for a last query.  Running trials are pending; pruned and failed ones count as worse than every result so far.
+    Constraints, `trial.set_constraint("latency", latency - 20)`, are limits at the target.
     A study may have up to four directions: then the sampler searches for a front.
 
     It takes over a study of another sampler: trials without a fidelity count as trials at the target.  With `space`, a
@@ -69,10 +72,12 @@ class BocaSampler(BaseSampler):
         target: The fidelity that counts; a name left out takes its upper bound.
         cost: A function of the fidelities; None if it is measured in seconds and learned.
         space: Like `fidelity`, for the parameters; None for those that all complete trials share, which are drawn at
-            random until there is such a trial.  An objective that suggests a parameter only for some values of another
-            needs a `boca.Space` in which that parameter has `when`.
+            random until there is such a trial.  A parameter that the objective suggests only for some values of another
+            one gets this condition from the trials; a `boca.Space` with `when` says so from the first trial on.
         strategy: What chooses; None for `boca.Boca()`.
         seed: Equal seeds give equal studies; None draws one.
+        constraints_func: As in the samplers of Optuna: from a trial to numbers that are feasible up to zero.  Better:
+            `trial.set_constraint("latency", latency - 20)` in the objective, which also names them.
     """
 
     def __init__(
@@ -84,7 +89,14 @@ class BocaSampler(BaseSampler):
         space: Mapping[str, Parameter | BaseDistribution | tuple[Any, ...] | list[Any]] | None = None,
         strategy: Strategy | None = None,
         seed: int | None = None,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ) -> None:
+        if constraints_func is not None and not callable(constraints_func):
+            raise InvalidInput(
+                f"constraints_func is {constraints_func!r}, and must be a function from a trial to numbers, or None. "
+                "Type constraints_func=lambda trial: [trial.user_attrs['latency'] - 20]."
+            )
+        self._constraints_func = constraints_func
         strategy = Boca() if strategy is None else strategy
         if not isinstance(strategy, Strategy) or isinstance(strategy, type):
             raise InvalidInput(f"strategy must have a method suggest, such as boca.Boca(); got {strategy!r}.")
@@ -121,7 +133,7 @@ class BocaSampler(BaseSampler):
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         aims_of(study)
         with self._lock:
-            axes = self._space if self._space is not None else self._remember(study).inferred(study, self._fidelity)
+            axes = self._axes(study)
             # fidelities are asked for one by one, where their name and range can be checked before the evaluation
             return {name: axis.distribution for name, axis in axes.items()}
 
@@ -133,11 +145,9 @@ class BocaSampler(BaseSampler):
         with self._lock:  # threads of one process choose one after another
             memory = self._remember(study)
             bridge = memory.bridge
-            if bridge is None or {name: axis.distribution for name, axis in bridge.x.items()} != {
-                name: search_space[name] for name in names
-            }:
-                inferred = {name: Dimension.of(search_space[name], name) for name in names}
-                bridge = self._bridge(inferred if self._space is None else self._space, aims_of(study))
+            axes, limits = self._axes(study), _constrained(study)
+            if bridge is None or bridge.x != axes or [*bridge.problem.subject_to] != limits:
+                bridge = self._bridge(axes, aims_of(study), limits)
                 memory.use(bridge)
             for _ in range(_MAX_CHOICES):
                 history = self._history(study, trial.number, memory, bridge)
@@ -160,6 +170,10 @@ class BocaSampler(BaseSampler):
             refuse_other_range(param_name, param_distribution, self._fidelity[param_name])
             return chosen.get(param_name, self.target[param_name])
         refuse_misspelled(param_name, param_distribution, self._fidelity, trial)
+        known_axes = {} if self._memory is None or self._memory.bridge is None else self._memory.bridge.x
+        has_range = param_name in known_axes and known_axes[param_name].distribution == param_distribution
+        if param_name in chosen and has_range:
+            return chosen[param_name]  # of a branch that another worker's trial showed after this one was asked for
         axis = Dimension.of(param_distribution, param_name)
         known = set(chosen) - set(self._fidelity)
         if known:  # before the first complete trial nothing is known, and all are drawn at random
@@ -176,15 +190,32 @@ class BocaSampler(BaseSampler):
         cost = None if COST in trial.user_attrs else self._paid(trial)
         if cost is not None:
             _note(study, trial, {COST: cost})
+        if state == TrialState.COMPLETE and self._constraints_func is not None:
+            broken_by = [float(by) for by in self._constraints_func(trial)]
+            study._storage.set_trial_system_attr(trial._trial_id, _CONSTRAINTS, broken_by)
         if state == TrialState.COMPLETE:
             self._fidelities_only.refuse_unread_fidelities(trial)  # now, and not after another evaluation
             self._warn_of_a_cheap_best(study, trial, values)
 
     # How it chooses -------------------------------------------------------------------------------------------------
 
-    def _bridge(self, x: Mapping[str, Dimension], aims: Mapping[str, Any]) -> Bridge:
+    def _bridge(self, x: Mapping[str, Dimension], aims: Mapping[str, Any], limits: Sequence[str] = ()) -> Bridge:
         space = self._whole if x else None
-        return Bridge.of(x, self._fidelity, self._target, self._cost, self.strategy, aims, space=space)
+        return Bridge.of(x, self._fidelity, self._target, self._cost, self.strategy, aims, space=space, limits=limits)
+
+    def _axes(self, study: optuna.Study) -> dict[str, Dimension]:
+        """Return the parameters that the model knows, with the conditions that the complete trials show.
+
+        The conditions of a `boca.Space` are the user's own, and stay.
+        """
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        sometimes = sometimes_there(trials, self._fidelity)
+        if self._space is None:
+            return branching(self._remember(study).inferred(study, self._fidelity), sometimes, trials)
+        if self._whole is not None:
+            return self._space
+        lacking = {name: axis for name, axis in self._space.items() if name in sometimes}
+        return branching(self._space, lacking, trials)
 
     def _remember(self, study: optuna.Study) -> _Memory:
         """Return what was seen of this study; with another study, a sampler starts anew."""
@@ -320,6 +351,12 @@ class _Memory:
         """Return the parameters that all complete trials share."""
         found = self._shared.calculate(study)
         return {n: Dimension.of(d, n) for n, d in found.items() if n not in fidelity and not d.single()}
+
+
+def _constrained(study: optuna.Study) -> list[str]:
+    """Return the names of the constraints that complete trials have, sorted."""
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return sorted({name for trial in complete for name in trial.constraints})
 
 
 def _note(study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:

@@ -29,6 +29,7 @@ class BocaSearch(Searcher):
     """Suggest configurations of Ray Tune with a strategy of boca: x and z, by their names, in one mapping.
 
     A trainable reads its fidelity from its config, `config["epochs"]`, and reports `metric`; the last report counts.
+    Outcomes that `problem.subject_to` limits are reported beside it, under their names.
     The search ends when the budget is spent, or after `num_samples`.  The results are in `search.optimizer`.
 
     Use no scheduler that stops trials early: the value of a stopped trial would count as one at its full fidelity.
@@ -56,10 +57,15 @@ class BocaSearch(Searcher):
     ) -> None:
         if not isinstance(metric, str) or not metric:
             raise InvalidInput(f"metric is {metric!r}, and must be the name of a reported value, such as 'loss'.")
-        if isinstance(problem, Problem) and problem.subject_to:
+        if isinstance(problem, Problem) and problem.objectives:
             raise InvalidInput(
-                f"subject_to limits {list(problem.subject_to)}, and Ray Tune's search reports one metric. "
-                "Use boca.minimize with executor=ray, or leave subject_to out."
+                f"outcomes has the objectives {list(problem.objectives)}, and Ray Tune's search reports one metric. "
+                "Use boca.optimize with executor=ray, or keep one objective."
+            )
+        if isinstance(problem, Problem) and metric in problem.subject_to:
+            raise InvalidInput(
+                f"metric is {metric!r}, which subject_to limits; one value is optimized or limited, not both. "
+                "Name the reported value that is optimized, such as metric='loss'."
             )
         self.optimizer = Optimizer(problem, budget=budget, strategy=strategy, seed=seed, storage=storage, name=name)
         self._settings: dict[str, Any] = {"budget": budget, "strategy": strategy, "storage": storage, "name": name}
@@ -94,12 +100,16 @@ class BocaSearch(Searcher):
         if error or not result:
             self.optimizer.fail(number, "The trial ended without a result.", seconds=seconds)
             return
+        problem = self.optimizer.problem
         try:
             value = finite_number(result.get(self.metric), f"The reported {self.metric!r}")
+            limited = {name: result[name] for name in problem.subject_to if name in result}
+            if problem.subject_to:
+                self.optimizer.tell(number, {problem.objective or self.metric: value, **limited}, seconds=seconds)
+            else:
+                self.optimizer.tell(number, value, seconds=seconds)
         except InvalidInput as refused:
             self.optimizer.fail(number, str(refused), seconds=seconds)
-        else:
-            self.optimizer.tell(number, value, seconds=seconds)
 
     def add_evaluated_point(
         self,

@@ -16,6 +16,7 @@ import numpy as np
 from boca.domain.budget import Limit, targets
 from boca.domain.errors import BocaError, InvalidInput, ObjectiveFailed
 from boca.domain.other_tools import names_ours
+from boca.domain.outcomes import OutcomeLimit
 from boca.domain.problem import CostFunction, Problem
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
@@ -44,7 +45,17 @@ from boca.integrations.sklearn_trials import Plan, Table, Trials, refit_needed
 _DEFAULT_BUDGET = targets(10)  # like n_iter=10 of scikit-learn's random search
 
 
-_OUR_OWN = ("space", "param_distributions", "fidelity", "cost", "budget", "n_iter", "strategy", "progress")
+_OUR_OWN = (
+    "space",
+    "param_distributions",
+    "fidelity",
+    "cost",
+    "budget",
+    "n_iter",
+    "strategy",
+    "progress",
+    "subject_to",
+)
 """The settings that scikit-learn does not know."""
 
 
@@ -87,6 +98,8 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         n_iter: Another name for `budget=boca.targets(n_iter)`: the cost of as many full evaluations, in more trials.
         progress: Whether to show a line with the progress; None shows it in a terminal and in a notebook, unless
             `verbose` is set.
+        subject_to: Limits on other metrics of `scoring`, such as `{"recall": boca.AtLeast(0.9)}`.  They hold for the
+            mean over the folds at the target, and `best_*` are the best of the trials that keep them.
     """
 
     _parameter_constraints = {  # noqa: RUF012
@@ -118,6 +131,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         param_distributions: Mapping[str, Any] | None = None,
         n_iter: int | None = None,
         progress: bool | None = None,
+        subject_to: Mapping[str, OutcomeLimit] | None = None,
     ) -> None:
         super().__init__(
             estimator,
@@ -138,6 +152,7 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
         self.param_distributions = param_distributions
         self.n_iter = n_iter
         self.progress = progress
+        self.subject_to = subject_to
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> FidelitySearchCV:
         """Search, and fit the best on all the data; `groups` go to the splitter, other parameters to the estimator.
@@ -194,7 +209,9 @@ class FidelitySearchCV(BaseSearchCV):  # type: ignore[misc]
             _one_of_two(self.space, self.param_distributions, "space", "param_distributions"), known
         )
         fidelity, full = fidelities_of(self.fidelity, known, self._n_samples)
-        problem = Problem(settings.free, fidelity, cost=cost_of(self.cost, fidelity, full))
+        _refuse_unscored(self.subject_to, self.scoring, self.refit)
+        cost = cost_of(self.cost, fidelity, full)
+        problem = Problem(settings.free, fidelity, cost=cost, subject_to=self.subject_to)
         asked = None if self.n_iter is None else targets(self.n_iter)
         budget = _one_of_two(self.budget, asked, "budget", "n_iter")
         budget = _DEFAULT_BUDGET if budget is None else budget
@@ -225,13 +242,13 @@ def _run_trials(optimizer: Optimizer, trials: Trials, line: Callable[[Optimizer,
         if score.value is None:
             done = optimizer.fail(trial, score.reason, seconds=score.seconds, output=score.output)
         else:
-            done = optimizer.tell(trial, score.value, seconds=score.seconds)
+            done = optimizer.tell(trial, score.told, seconds=score.seconds)
         if line is not None:
             line(optimizer, done)
         if score.value is None:
             _give_up_if_hopeless(optimizer, at_least=GIVE_UP_AFTER_FAILURES)
     _give_up_if_hopeless(optimizer, at_least=1)
-    if optimizer.best is None:
+    if not any(optimizer.problem.is_target(trial.z) for trial in optimizer.history.complete):
         _run_recommended(optimizer, trials)
 
 
@@ -240,6 +257,19 @@ def _one_of_two(ours: Any, alias: Any, name: str, name_of_alias: str) -> Any:
     if ours is not None and alias is not None:
         raise InvalidInput(f"{name_of_alias} is another name for {name}; got both. Pass {name} alone.")
     return alias if ours is None else ours
+
+
+def _refuse_unscored(limits: object, scoring: Any, refit: object) -> None:
+    """Refuse limits on metrics that are not scored; what a function returns is not known yet."""
+    if not limits or callable(scoring) or not isinstance(limits, Mapping):
+        return
+    scored = [] if scoring is None or isinstance(scoring, str) else list(scoring)
+    missing = [name for name in limits if name not in scored]
+    if missing or refit in limits:
+        raise InvalidInput(
+            f"subject_to limits {list(limits)}, and must name metrics of scoring, which has {scored or scoring!r}, "
+            "other than that of refit. Pass scoring=['accuracy', 'recall'], refit='accuracy', for example."
+        )
 
 
 def _refuse_too_little(limit: Limit, problem: Problem) -> None:
@@ -281,7 +311,7 @@ def _run_recommended(optimizer: Optimizer, trials: Trials) -> None:
             result_of(optimizer),
         )
     measured = None if optimizer.problem.has_declared_cost else max(score.seconds, 1e-9)
-    optimizer.add(advice.x, None, score.value, measured)
+    optimizer.add(advice.x, None, score.told, measured)
     warnings.warn(
         "The budget was spent before a trial at the target was complete, so the recommended point was evaluated there "
         f"beyond it, which took {score.seconds:.3g} s. Pass a larger budget to let the search choose.",

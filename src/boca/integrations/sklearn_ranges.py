@@ -40,6 +40,8 @@ class Settings:
         if isinstance(given, list) and given:
             return cls._several(given, known)
         free, fixed, named = cls._one(given, known)
+        if isinstance(given, Space) and given.constraints:
+            return cls(given, {}, {})
         if not free:
             raise InvalidInput(f"space must have at least one parameter that varies; got {given!r}.")
         return cls(Space(free), fixed, named)

@@ -6,13 +6,14 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boca.domain.errors import InvalidInput
+from boca.domain.observation import OBJECTIVE
 from boca.domain.shorthand import is_number
 from boca.domain.space import Point
 from boca.domain.trial import History
@@ -63,6 +64,13 @@ class Score:
     seconds: float
     reason: str = ""
     output: str | None = None
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+    """The means of the metrics that have limits."""
+
+    @property
+    def told(self) -> Any:
+        """What is told of the trial: the score, by name if other metrics have limits."""
+        return self.value if not self.outcomes else {OBJECTIVE: self.value, **self.outcomes}
 
 
 class Trials:
@@ -95,12 +103,20 @@ class Trials:
             value = float(self._table[f"mean_test_{self._metric()}"][-1])
             seconds = time.perf_counter() - began
             if math.isfinite(value):
-                score = Score(value, seconds)
+                score = Score(value, seconds, outcomes=self._outcomes())
             else:
                 score = Score(None, seconds, f"The mean score is {value}: a fold could not be fitted or scored.")
         self._has_row.append(score.value is not None or score.output is None)
         self._params.append(params)
         return score
+
+    def _outcomes(self) -> dict[str, float]:
+        """Return the means of the metrics that have limits, as far as they are scored."""
+        limits = self._plan.optimizer.problem.subject_to
+        means = {
+            name: float(self._table[f"mean_test_{name}"][-1]) for name in limits if f"mean_test_{name}" in self._table
+        }
+        return {name: mean for name, mean in means.items() if math.isfinite(mean)}
 
     @property
     def partly_fitted(self) -> Point | None:
@@ -123,8 +139,18 @@ class Trials:
         problem = self._plan.optimizer.problem
         at_target = np.array([problem.is_target(trial.z) for trial in history])
         complete = np.array([trial.state == "complete" for trial in history])
+        eligible = at_target & complete
+        within = np.array([not problem.broken(trial.outcomes) for trial in history])
+        if (eligible & within).any():
+            eligible &= within
+        else:
+            warnings.warn(
+                f"No trial at the target keeps {list(problem.subject_to)} within the limits of subject_to: best_* are "
+                "the best of all trials there. Pass a larger budget, or wider limits.",
+                stacklevel=5,
+            )
         for name in [name for name in table if name.startswith("rank_test_")]:
-            table[name] = _ranked(table[name.replace("rank", "mean", 1)], at_target & complete)
+            table[name] = _ranked(table[name.replace("rank", "mean", 1)], eligible)
         fidelities = [self._plan.fidelities(trial.z) for trial in history]
         table.update({f"fidelity_{name}": np.array([z[name] for z in fidelities]) for name in self._plan.full})
         table["at_target"] = at_target

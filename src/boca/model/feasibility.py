@@ -23,41 +23,12 @@ from boca.domain.problem import Problem
 from boca.domain.space import FloatArray
 from boca.domain.trial import History
 from boca.model.dataset import Dataset
-from boca.model.posterior import Model
+from boca.model.outcome_model import OutcomeModel
+from boca.model.success import success_model
 from boca.model.surrogate import Surrogate
 
 LEAST_RESULTS = 2  # of an outcome, before it has a model: one result has no scale
-LEAST_SUCCESS = 0.75  # a failure is paid for and gives no value, so a query needs more than even odds
-_LEAST_DEVIATION_OF_SUCCESS = 0.25  # of single results, which are 0 or 1: a smooth model is no step
 LIKELY = 0.5  # a point is taken for feasible from this probability on
-
-
-@dataclass(frozen=True)
-class OutcomeModel:
-    """The model of one outcome, and where its limit lies."""
-
-    name: str
-    model: Model
-    bound: float
-    """Standardized."""
-    tells_below: bool
-    """Whether a query below the target tells it."""
-    noise: float = 0.0
-    """The variance of a single result, standardized: success is what happens next, not what happens on average."""
-    least: float = 0.0
-    """The least probability of a point that is queried."""
-
-    @property
-    def is_everywhere_alike(self) -> bool:
-        """Whether it does not depend on the fidelity, so that any query tells it."""
-        return not self.model.problem.fidelity
-
-    def probability(self, U: FloatArray) -> FloatArray:  # (m, d) -> (m,)
-        """Return the probability that the outcome is within its limit at the target.  [G14, eq. 4]"""
-        from scipy.special import ndtr
-
-        mu, sigma = self.model.moments(U)
-        return np.asarray(ndtr((mu - self.bound) / np.sqrt(sigma * sigma + self.noise)))
 
 
 @dataclass(frozen=True)
@@ -76,11 +47,13 @@ class Feasibility:
         rng: np.random.Generator,
         *,
         success: bool = False,
+        caution: float = 0.0,
         force_refit: bool = False,
     ) -> Feasibility:
         """Return what a history says about feasibility; hyperparameters are learned as those of the objective are.
 
         The values stay as told: a map of them, or a value for failures, would move them against the limit.
+        `success` adds a model of success if a trial failed, which is read with `caution` (see `success_model`).
         """
         surrogate = replace(surrogate, warp=False, failures="worst")
         datasets = [Dataset.of_outcome(problem, history, name) for name in problem.subject_to]
@@ -94,8 +67,7 @@ class Feasibility:
             bound = float(model.standard.apply(np.array(dataset.bound)))
             tells = _tells_below(problem, history, dataset.outcome)
             if dataset.outcome == SUCCESS:
-                noise = max(model.gp.eta2, (_LEAST_DEVIATION_OF_SUCCESS / model.standard.scale) ** 2)
-                found.append(OutcomeModel(SUCCESS, model, bound, tells, noise, LEAST_SUCCESS))
+                found.append(success_model(model, history, caution))
             else:
                 found.append(OutcomeModel(dataset.outcome, model, bound, tells))
         return cls(problem, tuple(found))
@@ -132,7 +104,10 @@ class Feasibility:
         return {"feasible": float(self.probability(u[None, :])[0]), "outcomes": outcomes}
 
     def _limit(self, name: str) -> float:
-        return 0.5 if name == SUCCESS else self.problem.subject_to[name].bound
+        if name != SUCCESS:
+            return self.problem.subject_to[name].bound
+        (bound,) = (o.model.value_as_told(o.bound) for o in self.outcomes if o.name == SUCCESS)
+        return round(bound, 9)  # without the rounding of the units
 
 
 def _tells_below(problem: Problem, history: History, outcome: str) -> bool:

@@ -5,6 +5,7 @@ and returns the Axes.  Plotting a study never changes what it suggests.
 """
 
 from boca.plots.draw_decision import decision
+from boca.plots.draw_feasible import feasibility
 from boca.plots.draw_front import front, hypervolume
 from boca.plots.draw_good_set import good_set
 from boca.plots.draw_importance import importance
@@ -16,6 +17,7 @@ from boca.plots.study import StudyView, load
 __all__ = [
     "StudyView",
     "decision",
+    "feasibility",
     "fidelities",
     "front",
     "good_set",

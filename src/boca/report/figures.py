@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from boca.plots.study import StudyView
-from boca.report import front_figures, importance_figure, model_figures, trial_figures
+from boca.report import feasible_figure, front_figures, importance_figure, model_figures, trial_figures
 from boca.report.traces import Picture
 
 
@@ -22,6 +22,7 @@ def pictures(study: StudyView, optimum: float | None = None) -> Iterator[Picture
     yield importance_figure.importance(study)
     yield from model_figures.slices(study)
     yield model_figures.map2d(study)
+    yield from feasible_figure.feasible_map(study)
     yield from model_figures.information_gaps(study)
     yield from model_figures.hyperparameters(study)
     yield trial_figures.parallel_coordinates(study)

@@ -21,6 +21,7 @@ from boca.domain.words import option, point, readable, text
 from boca.plots.axis import Note
 from boca.plots.study import StudyView
 from boca.report import figures, sentences
+from boca.report.feasible_figure import causes
 from boca.report.library import plotly
 from boca.report.traces import Figure, Picture
 
@@ -96,6 +97,7 @@ def page(study: StudyView, *, optimum: float | None = None) -> str:
             _warnings(sentences.warnings(study)),
             _section("searched", "What was searched", _searched(study)),
             _section("pictures", "Plots", _pictures(drawn)),
+            _failures(study),
             _section("trials", "Trials", _trials(study)),
             f'<script type="text/plain" id="library">{packed(library)}</script>',
             f'<script type="text/plain" id="figures">{packed(json.dumps(shared(data), allow_nan=False))}</script>',
@@ -188,6 +190,11 @@ def _picture(picture: Picture) -> str:
     return (
         f"<figure><h3>{escape(picture.title)}</h3>{inside}<figcaption>{escape(picture.caption)}</figcaption></figure>"
     )
+
+
+def _failures(study: StudyView) -> str:
+    rows = causes(study)
+    return _section("failures", "Failures by cause", _definitions(rows)) if rows else ""
 
 
 def _trials(study: StudyView) -> str:

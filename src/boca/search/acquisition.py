@@ -117,18 +117,24 @@ def log_bound_improvement(mu: FloatArray, sigma: FloatArray, beta: float, best: 
     return np.where(t > _LINEAR_BELOW, np.log(soft), t), slope, slope * math.sqrt(beta)
 
 
-def log_feasible(mu: FloatArray, sigma: FloatArray, bound: float, noise: float = 0.0, least: float = 0.0) -> Valued:
+def log_feasible(
+    mu: FloatArray, sigma: FloatArray, bound: float, noise: float = 0.0, least: float = 0.0, highest: float = math.inf
+) -> Valued:
     """Return the logarithm of the probability that an outcome is at least `bound`, log Phi((mu - bound) / sigma).
 
     `noise` is a variance that is added to that of mu.  Below the probability `least` the value falls so fast that
-    no improvement makes up for it.
+    no improvement makes up for it.  A mean above `highest` counts as one there.
     """
     from scipy.special import erfcx, log_ndtr
 
     total = np.sqrt(sigma * sigma + noise)
-    u = np.maximum((mu - bound) / total, _LOWEST_U)
+    u = np.maximum((np.minimum(mu, highest) - bound) / total, _LOWEST_U)
     hazard = math.sqrt(2.0 / math.pi) / erfcx(u * -math.sqrt(0.5))
-    value, by_mu, by_sigma = log_ndtr(u), hazard / total, -u * hazard * sigma / (total * total)
+    value, by_mu, by_sigma = (
+        log_ndtr(u),
+        np.where(mu > highest, 0.0, hazard / total),
+        -u * hazard * sigma / (total * total),
+    )
     if least <= 0.0:
         return value, by_mu, by_sigma
     factor = np.where(value < math.log(least), 1.0 + _STEEPNESS, 1.0)
@@ -244,9 +250,10 @@ class LogFeasible:
     bound: float
     noise: float = 0.0
     least: float = 0.0
+    highest: float = math.inf
 
     def __call__(self, mu: FloatArray, sigma: FloatArray) -> Valued:
-        return log_feasible(mu, sigma, self.bound, self.noise, self.least)
+        return log_feasible(mu, sigma, self.bound, self.noise, self.least, self.highest)
 
 
 @dataclass(frozen=True)

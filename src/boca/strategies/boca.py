@@ -28,7 +28,7 @@ from boca.domain.budget import Budget
 from boca.domain.errors import InvalidInput, flags, instance_of, one_of
 from boca.domain.problem import Problem
 from boca.domain.runs import Verdict
-from boca.domain.space import FloatArray, Point, finite_number, positive_number
+from boca.domain.space import FloatArray, Point, finite_number, non_negative_number, positive_number
 from boca.domain.trial import History, Suggestion, Trial, barred, best_of, point_key, sign
 from boca.model import curves
 from boca.model.feasibility import Feasibility
@@ -141,6 +141,9 @@ class Boca:
     success: bool = field(default=False, metadata={"off": False})
     """Model where trials fail, and weigh improvement by the probability of success.  A failure then says nothing of f;
     without, it has a bad value, which keeps the search away from a border where the optimum often lies."""
+    success_caution: float = field(default=15.0, metadata={"off": 0.0})
+    """How many failures it takes until half of a length scale of that model is believed, with fidelities a fifth as
+    many: a border that few failures taught is a guess, and each wrong guess is a failure.  0 believes all of it."""
     curves: bool = field(default=True, metadata={"off": False})
     """Where evaluations report the steps that they pass through, let new runs and paused ones compete by what they tell
     about the best mean at the target, for what the steps still ahead cost."""
@@ -162,6 +165,7 @@ class Boca:
         if not finite_number(self.max_shrink, "max_shrink") >= 1.0:
             raise InvalidInput(f"max_shrink must be at least 1; got {self.max_shrink!r}.")
         positive_number(self.first_c, "first_c")
+        non_negative_number(self.success_caution, "success_caution")
         if not finite_number(self.information_floor, "information_floor") >= 0.0:
             raise InvalidInput(f"information_floor must be at least 0; got {self.information_floor!r}.")
         if self.target_every is not None:
@@ -197,6 +201,7 @@ class Boca:
             share_batch=False,
             theorem=theorem,
             success=False,
+            success_caution=0.0,
             curves=False,
             stop_runs=False,
             hyperparameters=hyperparameters,
@@ -370,7 +375,15 @@ class Boca:
         self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False
     ) -> Feasibility:
         success = self.success or bool(problem.objectives)  # a failure is not the worst of several objectives
-        return Feasibility.after(problem, history, self.surrogate, rng, success=success, force_refit=refit)
+        return Feasibility.after(
+            problem,
+            history,
+            self.surrogate,
+            rng,
+            success=success,
+            caution=self.success_caution if self.success else 0.0,
+            force_refit=refit,
+        )
 
     def _is_last(
         self,

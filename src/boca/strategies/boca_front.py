@@ -9,7 +9,7 @@
 x maximizes EHVI times P.  The front is that of the posterior means at the x with feasible results at the target, and at
 those that run there.  z is the cheapest fidelity that is still uncertain, about an objective or about a limit that is
 open, and that has at least as much G per cost as the target.  Only results at the target are on the front, so queries
-below it pause when they have cost as much as one at the target.
+below it pause when they have cost a quarter as much as one at the target.
 
 Length scales are not shrunk: on ZDT3 and DTLZ2 with shrunk ones every other time, the front had a hypervolume of 0.711
 and 0.452 of the whole in place of 0.725 and 0.541 (three seeds).
@@ -43,8 +43,9 @@ from boca.strategies.boca_limits import FEASIBILITY, WHERE_FEASIBLE, cheapest_in
 LOG_EHVI: Final = "log_ehvi"
 """The acquisition with several objectives."""
 
-BELOW_TARGET_AT_MOST: Final = 1.0
-"""Target evaluations that may be spent below the target in a row."""
+BELOW_TARGET_AT_MOST: Final = 0.25
+"""Target evaluations that may be spent below the target in a row: with 1, the fronts of three problems with a fidelity
+had a hypervolume of 0.925, 0.987 and 0.938 of the whole, and with 0.25 of 0.976, 0.984 and 0.968 (three seeds)."""
 
 _WHERE = "where the largest hypervolume improvement is expected"
 _ANCHORS = 8  # of the queried x, around which the search is refined

@@ -25,7 +25,8 @@ import numpy as np
 from boca.domain.problem import Problem
 from boca.domain.space import BoolArray, FloatArray
 from boca.domain.trial import History
-from boca.model.feasibility import LIKELY, Feasibility, OutcomeModel
+from boca.model.feasibility import LIKELY, Feasibility
+from boca.model.outcome_model import OutcomeModel
 from boca.model.posterior import Model
 from boca.search import acquisition
 from boca.search.acquisition import Acquisition, BoundAcquisition, Weighed
@@ -75,7 +76,8 @@ def weighed(
 ) -> Weighed:
     """Return the acquisition of an aim or a turn, weighed by the probability of feasibility.  [G14]"""
     limits = tuple(
-        BoundAcquisition(o.model, acquisition.LogFeasible(o.bound, o.noise, o.least)) for o in feasibility.outcomes
+        BoundAcquisition(o.model, acquisition.LogFeasible(o.bound, o.noise, o.least, o.highest))
+        for o in feasibility.outcomes
     )
     best = incumbents(feasibility.problem, history, model, feasibility)
     improvement = IMPROVEMENTS[by](model, best, feasibility, beta, rng) if len(best) else None

@@ -114,6 +114,8 @@ def _refusal(name: str, wrong: Mapping[str, str]) -> str:
     permitted = ""
     if wrong.keys() <= CHANGEABLE:
         permitted = ", or pass allow_change=True to enlarge the budget or adopt this version's strategy fields"
+        if wrong.keys() & {"steps", "stop_runs"}:
+            permitted = ", or pass allow_change=True to adopt these"
     return (
         f"Study {name!r} already exists with different settings: {'; '.join(wrong.values())}. "
         f"A study is resumed with its original settings. Pass those, or use another name{permitted}."

@@ -34,6 +34,7 @@ from boca.study.batch import Batch
 from boca.study.front import recommend_front
 from boca.study.opening import DEFAULT_NAME, open_study, warn_of_no_name
 from boca.study.recommendation import best, recommend
+from boca.study.report_buffer import ReportBuffer
 from boca.study.spec import describe
 from boca.study.storage import Lease, Memory, Queued, Report, Snapshot, Storage
 from boca.study.storage.transitions import refuse_result
@@ -80,7 +81,8 @@ class Optimizer:
             seed: a non-negative integer; None draws one, or takes that of the stored study.
             storage: None for memory, or a URL: `sqlite:///study.db`, `postgresql+psycopg://user@host/database`.
             name: the study in the storage; "study" if none is given.
-            allow_change: permit a larger budget, or the strategy fields of a newer boca.
+            allow_change: permit a larger budget, the strategy fields of a newer boca, an Int fidelity that becomes
+                `Steps` of the same bounds, or another rule `stop_runs`.
             stop_runs: the rule that says whether an evaluation that reports its steps goes on, if the strategy has none
                 of its own; None lets every one go on.
         """
@@ -104,11 +106,12 @@ class Optimizer:
         if storage is not None and name is None:
             warn_of_no_name()
         self.storage: Storage = Memory() if storage is None else self._open(storage, seed, allow_change)
+        self._reports = ReportBuffer(lambda: self.storage)
         self._handed_out: dict[int, tuple[int, float]] = {}  # number -> attempt and when
         self._refused: tuple[int, tuple[Queued, ...]] | None = None  # event and queue when nothing was affordable
 
     def _open(self, url: str, seed: int | None, allow_change: bool) -> Storage:
-        given = describe(self.problem, self.strategy, seed=self.seed, limit=self.limit)
+        given = describe(self.problem, self.strategy, seed=self.seed, limit=self.limit, stop_runs=self.stop_runs)
         opened = open_study(
             url,
             self.name,
@@ -132,11 +135,13 @@ class Optimizer:
     @property
     def history(self) -> History:
         """All trials so far, as copies: changing them does not change the study."""
+        self._reports.flush()
         return self._history.copied()
 
     @property
     def running(self) -> tuple[Trial, ...]:
         """The trials that were handed out and have no result yet."""
+        self._reports.flush()
         return tuple(trial.copied() for trial in self._history.running)
 
     @property
@@ -274,23 +279,22 @@ class Optimizer:
             notes: further values by name, which are stored and shown, and not optimized.
             worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
-        running = self._running(trial)
+        running = self._written(trial)
         ended = runs.ended(self.problem, running)
         if value is None and ended is not None:
-            told = self._finished(ended, cost, seconds)
-            return self._finish(replace(told, output=output, notes=checked_notes(notes), worker=worker))
-        z = running.planned if ended is None or not runs.is_over(self.problem, running) else ended.z
+            complete, kept = self._finished(ended, cost, seconds), checked_notes(notes)
+            return self._finish(replace(complete, output=output, notes=kept, worker=worker))
+        is_told_there = ended is not None and runs.is_over(running)
         try:
-            result = self.problem.returned(value, z)
+            result = self.problem.returned(value, ended.z if ended and is_told_there else running.planned)
         except InvalidInput as error:
             raise InvalidInput(
                 f"{error} Nothing was changed. If there is no value, type opt.fail(trial, reason)."
             ) from None
         variances, kept = self.problem.variances(noise), {**result.notes, **checked_notes(notes)}
-        if ended is not None and z is ended.z:
-            complete = self._finished(
-                runs.joined(self.problem, running, ended, result.values, variances), cost, seconds
-            )
+        if ended is not None and is_told_there:
+            joined = runs.joined(self.problem, ended, result.values, variances)
+            complete = self._finished(joined, cost, seconds)
         else:
             complete = self._finished(running, cost, seconds).observed(result.values, noise=variances)
         return self._finish(replace(complete, output=output, notes=kept, worker=worker))
@@ -298,7 +302,8 @@ class Optimizer:
     def report(self, trial: Trial | int, step: int, value: Told, *, noise: Noise | None = None) -> bool:
         """Store what a running evaluation has reached at a step, and return whether it should go on.
 
-        The report is a result at the trial's z with its `Steps` at this step.  If it should not go on, end the
+        The report is a result at the trial's z with its `Steps` at this step.  It is stored when this returns, unless
+        the trial reports more than twenty times a second: then it is within 50 ms.  If it should not go on, end the
         evaluation and type opt.tell(trial, None): the last report is then its value, and it is charged for that step.
 
         Args:
@@ -307,16 +312,19 @@ class Optimizer:
             value: what the evaluation is worth at this step: a number, or numbers by name if outcomes have limits.
             noise: the variance of this value, if it is known; or variances by name.
         """
-        running = self._running(trial)
+        running = self._reports.ahead(self._running(trial))
         number = runs.checked_step(self.problem, running, step)
         told = runs.told_at(self.problem, running, number, value, noise, self._seconds_so_far(running))
         report, differs = runs.unless_known(self.problem, self._history, running, Report(number, told))
-        stored = self.storage.report(running, [report])
+        stored = self._reports.put(running, report)
         if differs is not None:
             log.warning("%s", runs.difference_in_words(running, differs))
-            stored = self.storage.record(stored, differs)
-        if not report.told:
-            return stored.stop is None  # what was known before was decided before
+            self._reports.flush(running.number)
+            stored = self.storage.record(running, differs)
+        if not report.told and number < runs.last_step(self.problem, running):  # it was decided before
+            return running.stop is None
+        if stored is None:
+            return self._goes_on(running.reported(number, report.told), is_written=False)
         return self._goes_on(stored)
 
     def saved(self, trial: Trial | int, step: int, checkpoint: str | os.PathLike[str]) -> Trial:
@@ -327,9 +335,13 @@ class Optimizer:
             step: the step that the checkpoint is of.
             checkpoint: where it is.
         """
-        running = self._running(trial)
+        running = self._written(trial)
         event = runs.checkpoint(self.problem, running, step, os.fspath(checkpoint), self._seconds_so_far(running))
         return self.storage.record(running, event).copied()
+
+    def flush(self) -> None:
+        """Write the reports of the last 50 ms, of trials that report more than twenty times a second."""
+        self._reports.flush()
 
     def drop(self, trial: Trial | int) -> Trial:
         """Note that the checkpoint of a trial is deleted: nothing continues it any more."""
@@ -356,7 +368,7 @@ class Optimizer:
             output: what the evaluation printed, to be kept with the trial.
             worker: what evaluated it, such as `node7:4711`, to be stored and shown.
         """
-        failed = replace(self._running(trial), state="failed", reason=str(reason), output=output, worker=worker)
+        failed = replace(self._written(trial), state="failed", reason=str(reason), output=output, worker=worker)
         return self._finish(self._finished(failed, cost, seconds))
 
     def add(
@@ -374,15 +386,19 @@ class Optimizer:
         Args:
             x: the point.
             z: the fidelity; None is the target.
-            value: the observed value, or numbers by name.
+            value: the observed value, or numbers by name; of an evaluation that passes through steps, the values by
+                step, `{1: 0.9, 2: 0.7}`, and then the same import changes nothing when it is done again.
             cost: what it cost, in units of the declared cost, or in seconds if the cost is learned.
             noise: the variance of this value, if it is known; or variances by name.
             notes: further values by name, which are stored and shown, and not optimized.
         """
+        if runs.is_curve(value):
+            drafts = [self._imported(runs.curve(self.problem, x, z, value, cost, noise, notes))]
+            return self.storage.add_many(drafts)[0].copied()
         point = self.problem.space.validate(x, "x")
         fidelity = self.problem.fidelity.validate(self.problem.target if z is None else z, "z")
         given = ImportedResult(point, fidelity, value, cost, noise, notes=checked_notes(notes))
-        return self.storage.add(self._imported(given, cost_models.costs(self.problem, self._history))).copied()
+        return self.storage.add(self._imported(given)).copied()
 
     def add_all(self, source: object) -> list[Trial]:
         """Import many results: the complete ones of a History, a pandas table, or a .csv or .jsonl file.
@@ -397,22 +413,24 @@ class Optimizer:
         costs = cost_models.costs(self.problem, self._history)
         return [trial.copied() for trial in self.storage.add_many([self._imported(k, costs) for k in known])]
 
-    def _imported(self, given: ImportedResult, costs: cost_models.Costs) -> Trial:
+    def _imported(self, given: ImportedResult, costs: cost_models.Costs | None = None) -> Trial:
         """Return an imported result as a trial that is to be stored."""
-        fidelity = self.problem.fidelity.validate(given.z, "z")
+        costs = cost_models.costs(self.problem, self._history) if costs is None else costs
+        fidelity = self.problem.with_all_steps.validate(given.z, "z")
         result = self.problem.returned(given.told(self.problem), None)
         paid = None if given.cost is None else positive_number(given.cost, "cost")
         draft = Trial(
             number=0,
             x=self.problem.space.validate(given.x, "x"),
             planned=fidelity,
-            cost=costs.of(fidelity) if paid is None else paid,
+            cost=costs.going_on(fidelity, 0) if paid is None else paid,
             reasons=Reasons.of({"reason": "Imported result.", "phase": "added"}),
             seconds=None if self.problem.has_declared_cost else paid,
             notes={**result.notes, **checked_notes(given.notes)},
             version=VERSION,
         )
-        return draft.observed(result.values, noise=self.problem.variances(given.noise))
+        reported = replace(draft, observations=runs.imported_reports(self.problem, given.reports))
+        return reported.observed(result.values, noise=self.problem.variances(given.noise))
 
     def enqueue(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> None:
         """Queue a point, to be handed out before the strategy's own; `z=None` is the target."""
@@ -548,29 +566,41 @@ class Optimizer:
 
         return stands
 
-    def _goes_on(self, trial: Trial) -> bool:
-        """Return whether a run goes on after its last report; a stop is stored when it is decided."""
+    def _goes_on(self, trial: Trial, *, is_written: bool = True) -> bool:
+        """Return whether a run goes on after its last report; a stop is stored when it is decided.
+
+        A report that is written later is decided on as if it were, and once more when it is if the run is to stop.
+        """
         if trial.stop is not None or trial.reached >= self.problem.step(trial.planned):
             return False
         rules = (self.strategy, self.stop_runs)
-        z = self.problem.at_step(trial.planned, trial.reached)
-        if not runs.has_rule(rules) or not self.problem.is_modelled(z):
+        if not runs.has_rule(rules) or not self.problem.is_modelled(self.problem.at_step(trial.planned, trial.reached)):
             return True
         now = self.storage.read()
-        running = now.history[trial.number]
-        found = runs.verdict(rules, self.problem, now.history, running, runs.decision_rng(self.seed, running))
+        history = now.history if is_written else now.history.replaced(trial)
+        running = history[trial.number]
+        found = runs.verdict(rules, self.problem, history, running, runs.decision_rng(self.seed, running))
         if found.go_on:
             return True
-        stop = RunEvent("stopped", trial.reached, why=dict(found.why), seen=now.event)
-        self.storage.record(running, stop)
+        if not is_written:
+            self._reports.flush(trial.number)
+            return self._goes_on(self._running(trial.number))
+        self.storage.record(running, RunEvent("stopped", trial.reached, why=dict(found.why), seen=now.event))
         return False
 
     def _note_time(self, trials: Sequence[Trial]) -> None:
         now = time.perf_counter()
         self._handed_out.update({trial.number: (trial.attempt, now) for trial in trials})
 
+    def _written(self, trial: Trial | int) -> Trial:
+        """Return a running trial as it is stored, after everything that it has reported."""
+        running = self._running(trial)
+        self._reports.flush(running.number)
+        return running if self.problem.steps is None else self._running(trial)
+
     def _finish(self, trial: Trial) -> Trial:
         done = self.storage.finish(trial)
+        self._reports.forget(trial.number)
         self._handed_out.pop(trial.number, None)
         return done.copied()
 
@@ -602,8 +632,7 @@ class Optimizer:
         took = None if seconds is None else non_negative_number(seconds, "seconds")
         if took is None and paid is not None and not self.problem.has_declared_cost:
             took = paid  # without a declared cost, cost is seconds
-        if took is None:
-            took = self._seconds_so_far(trial)
+        took = self._seconds_so_far(trial) if took is None else took + trial.carried
         if paid is None and not self.problem.has_declared_cost and took is not None:
             paid = max(took, cost_models.CLOCK_RESOLUTION)
         if paid is None:
@@ -611,10 +640,11 @@ class Optimizer:
         return replace(trial, cost=paid, seconds=took)
 
     def _seconds_so_far(self, trial: Trial) -> float | None:
-        """Return how long the evaluation of a running trial has taken."""
+        """Return how long the evaluation of a running trial has taken, in all attempts that led to where it is."""
         if trial.number in self._handed_out:
-            return time.perf_counter() - self._handed_out[trial.number][1]
-        return self.storage.seconds_out(trial.number)  # another process asked: the storage may know when
+            return trial.carried + time.perf_counter() - self._handed_out[trial.number][1]
+        took = self.storage.seconds_out(trial.number)  # another process asked: the storage may know when
+        return None if took is None else trial.carried + took
 
 
 def _load_what_choosing_needs() -> None:

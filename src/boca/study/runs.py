@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from boca.domain.errors import InvalidInput
 from boca.domain.observation import OBJECTIVE, Observation
+from boca.domain.outcomes import checked_notes
 from boca.domain.problem import Problem
 from boca.domain.runs import RunEvent, Verdict
 from boca.domain.space import whole_number
@@ -18,6 +19,7 @@ from boca.domain.trial import History, Suggestion, Trial, point_key
 from boca.strategies.base import HasKeepGoing
 from boca.study.storage import Report
 from boca.study.storage.transitions import backward
+from boca.study.trial_io import ImportedResult
 
 _ROUNDING = 1e-9  # relative difference of two values of one step that counts as none
 _NO_REASONS = {"reason": "The rule gave no reason."}
@@ -84,6 +86,11 @@ def same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=1e-300)
 
 
+def last_step(problem: Problem, trial: Trial) -> int:
+    """Return the last step that any attempt of a trial has reported; 0 if none was."""
+    return max((problem.step(told.z) for told in trial.observations), default=0)
+
+
 # Whether to go on -----------------------------------------------------------------------------------------------------
 
 
@@ -96,6 +103,21 @@ def verdict(
             said = rule.keep_going(problem, history, trial, rng)
             return said if isinstance(said, Verdict) else Verdict(bool(said), {} if said else _NO_REASONS)
     return Verdict(True)
+
+
+def decided_again(
+    rules: Sequence[object], problem: Problem, history: History, trial: Trial, seed: int
+) -> Verdict | None:
+    """Return what the rules say of a stopped trial, from what the decision to stop it read; None if it was not stopped.
+
+    With the rules of the study it is the same decision, with the same reasons.
+    """
+    stop = trial.stop
+    if stop is None or stop.seen is None:
+        return None
+    past = history.as_of(stop.seen)
+    running = replace(past[trial.number], reached=stop.step)
+    return verdict(rules, problem, past.replaced(running), running, decision_rng(seed, running))
 
 
 def has_rule(rules: Sequence[object]) -> bool:
@@ -157,26 +179,23 @@ def ended(problem: Problem, trial: Trial) -> Trial | None:
     return replace(trial, state="complete", reason=None)
 
 
-def is_over(problem: Problem, trial: Trial) -> bool:
+def is_over(trial: Trial) -> bool:
     """Whether a running trial has ended where its last report lies: at the planned step, or because it was stopped."""
     return trial.stop is not None or trial.observations[-1].z == trial.planned
 
 
-def joined(
-    problem: Problem, trial: Trial, ended: Trial, values: Mapping[str, float], variances: Mapping[str, float]
-) -> Trial:
+def joined(problem: Problem, ended: Trial, values: Mapping[str, float], variances: Mapping[str, float]) -> Trial:
     """Return a trial that ended at its last report with the result that was told of it.
 
     The report stays, and a value that differs from it by more than rounding is an event.
     """
     z = ended.z
-    last = {o.outcome: o.value for o in trial.observations if o.z == z}
+    last = {o.outcome: o.value for o in ended.observations if o.z == z}
     new = {name: value for name, value in values.items() if name not in last}
     told = [Observation(z, value, variances.get(name), None, name) for name, value in new.items()]
-    had = list(trial.observations)
-    complete = replace(ended, observations=(*had[:-1], *told, had[-1]))  # the objective comes last
+    complete = replace(ended, observations=(*ended.observations, *told))
     moved = any(not same(values[name], last[name]) for name in values.keys() & last.keys())
-    if not moved or any(event.kind == "differs" for event in trial.events):
+    if not moved or any(event.kind == "differs" for event in ended.events):
         return complete
     said = {"before": last.get(OBJECTIVE), "again": values.get(OBJECTIVE)}
     return complete.happened(RunEvent("differs", problem.step(z), why=said))
@@ -205,3 +224,45 @@ def checkpoint(problem: Problem, trial: Trial, step: object, path: str, seconds:
             "Nothing was changed. Give the step that the checkpoint is of."
         )
     return RunEvent("checkpoint", number, path=path, seconds=seconds)
+
+
+# Imports --------------------------------------------------------------------------------------------------------------
+
+
+def is_curve(value: object) -> TypeGuard[Mapping[int, Any]]:
+    """Whether a value is one of many by step: names of outcomes are texts."""
+    return isinstance(value, Mapping) and bool(value) and not any(isinstance(key, str) for key in value)
+
+
+def curve(
+    problem: Problem,
+    x: Mapping[str, Any],
+    z: Mapping[str, Any] | None,
+    values: Mapping[int, Any],
+    cost: float | None,
+    noise: Any,
+    notes: Mapping[str, Any] | None,
+) -> ImportedResult:
+    """Return a curve as an imported result at its last step, with the others before it."""
+    if problem.steps is None:
+        raise InvalidInput(
+            f"value is {values!r}, one by step, and no fidelity of this problem is Steps. Nothing was changed. "
+            "Make the fidelity that the evaluation passed through a boca.Steps, or give one number."
+        )
+    steps = sorted(whole_number(step, f"a step of {problem.steps!r}") for step in values)
+    given = {name: value for name, value in (problem.target if z is None else z).items() if name != problem.steps}
+    point = problem.space.validate(x, "x")
+    fidelities = [problem.with_all_steps.validate({**given, problem.steps: step}, "z") for step in steps]
+    told = zip(fidelities, steps, strict=True)
+    known = [ImportedResult(point, fidelity, values[step], None, noise) for fidelity, step in told]
+    return replace(known[-1], cost=cost, notes=checked_notes(notes), reports=tuple(known[:-1]))
+
+
+def imported_reports(problem: Problem, reports: Sequence[ImportedResult]) -> tuple[Observation, ...]:
+    """Return what an imported curve says before its last step."""
+    found: list[Observation] = []
+    for report in reports:
+        values, known = problem.returned(report.told(problem), None).values, problem.variances(report.noise)
+        ordered = sorted(values, key=lambda name: name == OBJECTIVE)
+        found += [Observation(report.z, values[n], known.get(n), None, n) for n in ordered]
+    return tuple(found)

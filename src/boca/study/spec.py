@@ -22,13 +22,15 @@ _COSTS_COMPARED_AT = 16  # fidelities at which a cost function shows what it is
 _KINDS: dict[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
 
 _OPTIONAL = frozenset(
-    {"where", "candidates", "deterministic", "first", "subject_to", "objective", "outcomes", "reference"}
+    {"where", "candidates", "deterministic", "first", "subject_to", "objective", "outcomes", "reference", "stop_runs"}
 )
-CHANGEABLE = frozenset({"budget", "fields"})
+CHANGEABLE = frozenset({"budget", "fields", "steps", "stop_runs"})
 """The parts that may differ with `allow_change`: results remain valid with a larger budget and in a newer version."""
 
 
-def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | None) -> dict[str, Any]:
+def describe(
+    problem: Problem, strategy: object, *, seed: int, limit: Limit | None, stop_runs: object = None
+) -> dict[str, Any]:
     """Return everything that a resumed study must have in common with the first one, as JSON."""
     description = {
         "space": _plain_space(problem.space),
@@ -53,6 +55,8 @@ def describe(problem: Problem, strategy: object, *, seed: int, limit: Limit | No
         description["reference"] = dict(sorted(problem.reference.items()))
     if problem.objective is not None:
         description["objective"] = problem.objective
+    if stop_runs is not None:
+        description["stop_runs"] = plain(stop_runs)
     description |= _restrictions(problem.space)
     return dict(json.loads(json.dumps(description, allow_nan=False)))
 
@@ -126,6 +130,9 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     old, new = _only(stored["strategy"], given["strategy"]), _only(given["strategy"], stored["strategy"])
     if old or new:
         found["fields"] = _fields(old, new)
+    if steps := _become_steps(stored["fidelity"], given["fidelity"]):
+        found["steps"] = f"{steps} was an Int and is Steps"
+        stored = {**stored, "fidelity": given["fidelity"]}
     for part in dict.fromkeys([*stored, *given]):
         if part in ("target_cost", "first_budget"):
             continue  # the fingerprint of the cost covers the one, to twelve digits; the other is never given
@@ -144,6 +151,15 @@ def differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
         else:
             found["cost"] = "cost has other values at the same fidelities"
     return found
+
+
+def _become_steps(was: Any, now: Any) -> str | None:
+    """Return the fidelity that became `Steps` of the same bounds, if nothing else differs."""
+    for name, parameter in now.items() if isinstance(was, dict) and list(was) == list(now) else ():
+        if parameter["type"] == "steps" and was[name] == {**parameter, "type": "int"}:
+            rest = ({k: v for k, v in one.items() if k != name} for one in (was, now))
+            return name if _exactly(next(rest)) == _exactly(next(rest)) else None
+    return None
 
 
 def _changed(part: str, was: Any, now: Any) -> str:

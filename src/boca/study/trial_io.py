@@ -1,8 +1,9 @@
 """Trials as files and tables: what other programs read, and what seeds a new study with old results.
 
-CSV has one row per trial with columns `x.NAME` and `z.NAME`, and `outcome.NAME` and `note.NAME` if there are any; JSON
-lines have one object per trial, its reasons included; a pandas table has the columns of the CSV.  What was written can
-be read again, and so can a table made by hand: it needs the parameters and `value`, and may have `cost` and `noise`.
+CSV has one row per trial with columns `x.NAME` and `z.NAME`, and `outcome.NAME` and `note.NAME` if there are any; of a
+trial that reported its steps it has a row per report.  JSON lines have one object per trial, its reasons and reports
+included; a pandas table has the columns of the CSV.  What was written can be read again, and so can a table made by
+hand: it needs the parameters and `value`, and may have `cost`, `noise` and `number`, which joins the rows of a curve.
 There a parameter may go by its name alone, unless another column has that name: then it is `x.noise` or `z.seconds`.
 """
 
@@ -14,7 +15,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -46,6 +47,8 @@ class ImportedResult:
     noise: float | Mapping[str, float] | None = None
     outcomes: Mapping[str, float] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
+    reports: tuple[ImportedResult, ...] = ()
+    """What was told of lower steps before."""
 
     def told(self, problem: Problem) -> float | Mapping[str, Any] | None:
         """Return what `Optimizer.add` takes."""
@@ -63,7 +66,7 @@ def text(history: History, format: Format, attempts: Attempts | None = None) -> 
         lost = {} if attempts is None else attempts
         found = (_object(trial, lost.get(trial.number, ())) for trial in history)
         return "".join(json.dumps(one, allow_nan=False) + "\n" for one in found)
-    rows = [trial.row() for trial in history]
+    rows = [row for trial in history for row in trial.rows()]
     names = dict.fromkeys([*_COLUMNS, *(name for row in rows for name in row)])
     file = io.StringIO()
     writer = csv.DictWriter(file, names, lineterminator="\n")
@@ -78,6 +81,9 @@ def _object(trial: Trial, attempts: Sequence[Attempt]) -> dict[str, Any]:
     said = {"reason": trial.why.get("reason"), "failure": trial.reason}
     lost = [attempt.to_json() for attempt in attempts]
     more = {"outcomes": trial.outcomes, "noises": trial.noises, "notes": dict(trial.notes), "attempts": lost}
+    rows = trial.rows()
+    told = rows[:-1] if trial.state == "complete" else rows if trial.observations else []
+    more["reports"] = [_report(row) for row in told]
     own = {name: getattr(trial, name) for name in names} | said | trial.clock()
     return own | {name: kept for name, kept in more.items() if kept}
 
@@ -99,6 +105,14 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+def _report(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a report as what differs from the other ones of its trial."""
+    nested: dict[str, Any] = {name: row[name] for name in ("value", "seconds")}
+    for column, key in (("z", "z"), ("outcome", "outcomes"), ("noise", "noises")):
+        nested[key] = {name[len(column) + 1 :]: v for name, v in row.items() if name.startswith(f"{column}.")}
+    return {"noise": row["noise"], **nested}
+
+
 def _cell(value: object) -> object:
     """Return floats with all their digits, and nothing for None."""
     return repr(value) if isinstance(value, float) else "" if value is None else value
@@ -114,7 +128,8 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
     nothing of it.
     """
     is_text = _may_be_text(source)
-    found = []
+    found: list[ImportedResult] = []
+    numbers: list[object] = []
     for where, written in _records(source):
         record = _without_clock(written)
         if not _is_complete(record.get("state"), where):
@@ -126,7 +141,7 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
         found.append(
             ImportedResult(
                 _point(problem.space, "x", record, where, {}, is_text=is_text),
-                _point(problem.fidelity, "z", record, where, problem.target, is_text=is_text),
+                _point(problem.with_all_steps, "z", record, where, problem.target, is_text=is_text),
                 _value_of(problem, record, where, may_be_missing=bool(outcomes)),
                 _cost(problem, record, where),
                 _noise(problem, record, where),
@@ -134,7 +149,22 @@ def results(source: object, problem: Problem) -> list[ImportedResult]:
                 _notes(problem, record),
             )
         )
-    return found
+        numbers.append(record.get("number"))
+    return found if problem.steps is None else _curves(problem, found, numbers)
+
+
+def _curves(problem: Problem, found: list[ImportedResult], numbers: list[object]) -> list[ImportedResult]:
+    """Return the results with the rows of one trial as one: it reported its steps, which rise."""
+    joined: list[ImportedResult] = []
+    for k, result in enumerate(found):
+        before = joined[-1] if joined else None
+        is_same = before is not None and not _is_empty(numbers[k]) and numbers[k] == numbers[k - 1]
+        if before is not None and is_same and problem.step(before.z) < problem.step(result.z):
+            reports = (*before.reports, replace(before, reports=()))
+            joined[-1] = replace(result, reports=reports)
+        else:
+            joined.append(result)
+    return joined
 
 
 def _without_clock(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -207,7 +237,7 @@ def _records(source: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(source, str | Path):
         yield from _from_file(Path(source))
     elif isinstance(source, History):
-        yield from ((f"trial {trial.number}", trial.row()) for trial in source)
+        yield from ((f"trial {trial.number}", row) for trial in source for row in trial.rows())
     elif hasattr(source, "to_dict") and hasattr(source, "columns"):
         whole = source.astype(object).where(source.notna(), None)  # type: ignore[attr-defined]
         yield from ((f"row {i}", record) for i, record in enumerate(whole.to_dict("records")))
@@ -240,7 +270,8 @@ def _from_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         return
     for number, line in enumerate(content.split("\n"), start=1):  # JSON texts may hold the other line separators
         if line.strip():
-            yield f"line {number} of {path.name}", _flat(line, f"line {number} of {path.name}")
+            where = f"line {number} of {path.name}"
+            yield from ((where, record) for record in _flat(line, where))
 
 
 def _readable(reader: csv.DictReader[str], name: str) -> Iterator[dict[str, Any]]:
@@ -250,12 +281,19 @@ def _readable(reader: csv.DictReader[str], name: str) -> Iterator[dict[str, Any]
         raise InvalidInput(f"line {reader.line_num} of {name} is not CSV: {error}.") from error
 
 
-def _flat(line: str, where: str) -> dict[str, Any]:
+def _flat(line: str, where: str) -> list[dict[str, Any]]:
+    """Return the records of a line: one, after one for every report."""
     try:
         record: dict[str, Any] = {**json.loads(line)}
-        points = {f"{p}.{name}": value for p, key in _PARTS.items() for name, value in record.pop(key, {}).items()}
+        reports = record.pop("reports", [])
+        apart = {"cost": None, "overhead": None}
+        return [*(_parts({**record, **apart, **report}) for report in reports), _parts(record)]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"{where} is not a JSON object with x, z and value: {error}.") from error
+
+
+def _parts(record: dict[str, Any]) -> dict[str, Any]:
+    points = {f"{p}.{name}": value for p, key in _PARTS.items() for name, value in record.pop(key, {}).items()}
     return record | points
 
 

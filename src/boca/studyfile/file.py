@@ -53,6 +53,7 @@ from boca.studyfile import hints
 from boca.studyfile.command import Command
 from boca.studyfile.importing import imported, nearest
 from boca.studyfile.keys import KEYS, KINDS
+from boca.studyfile.listed import candidates
 from boca.studyfile.place import Place, placed
 from boca.studyfile.settings import Table, configured, only
 
@@ -140,6 +141,8 @@ def _study(document: Table, file: Path) -> StudyFile:
     folder = str(file.parent)
     name = _string(document.get("name", file.stem), "name")
     space, _ = _space(document, "space")
+    if "candidates" in document:
+        space = candidates(document["candidates"], dict(space), folder)
     space = _constrained(space, document.get("where", []))
     fidelity, target = _space(document, "fidelity")
     aims = _aims(document)
@@ -220,7 +223,7 @@ def _workers(document: Table, place: Place) -> int | None:
 def _space(document: Table, part: Literal["space", "fidelity"]) -> tuple[Space, Point]:
     """Return a space, and the targets of its parameters, which only fidelities have."""
     table = _table(document.get(part, {}), part, '{ C = { type = "float", low = 0.1, high = 10 } }')
-    if part == "space" and not table:
+    if part == "space" and not table and "candidates" not in document:
         raise InvalidInput("A study must have a table [space] with at least one parameter; got none.")
     parameters, target = {}, {}
     for name, value in table.items():
@@ -379,10 +382,10 @@ def _objective(document: Table, problem: Problem, folder: str, place: Place) -> 
         )
     path = _string(document[given[0]], given[0])
     if given == ["command"]:
-        returns_outcomes = bool(problem.subject_to) or problem.objective is not None
+        returns_outcomes = bool(problem.outcomes) or problem.objective is not None
         kept = document.get("trial_folders")
         runs = None if kept is None else os.path.join(folder, _string(kept, "trial_folders"))
-        names = (*problem.space, *problem.fidelity)
+        names = (*problem.space.names, *problem.fidelity)
         return Command(path, folder, names, returns_outcomes, place.environment, runs)
     if "trial_folders" in document:
         raise InvalidInput(

@@ -197,7 +197,19 @@ KEYS: Final[Mapping[str, Key]] = {
         "of several objectives: the worst values that are of interest",
         {"type": "object", "additionalProperties": {"type": "number"}},
     ),
-    "space": Key("table of parameters", "required", "", "what is searched", _SPACE | {"minProperties": 1}),
+    "candidates": Key(
+        "table with `file`, and `labels`, `repeat`",
+        "none",
+        "",
+        "a CSV file whose rows are searched; [space] then describes columns, and may be left out",
+        {
+            "type": "object",
+            "required": ["file"],
+            "additionalProperties": False,
+            "properties": {"file": _TEXT, "labels": {"type": "array", "items": _TEXT}, "repeat": {"type": "boolean"}},
+        },
+    ),
+    "space": Key("table of parameters", "required, or `candidates`", "", "what is searched", _SPACE),
     "fidelity": Key("table of parameters", "none", "", "what makes an evaluation cheaper", _SPACE),
 }
 
@@ -213,7 +225,9 @@ def schema() -> dict[str, Any]:
         "title": "A study of boca",
         "type": "object",
         "additionalProperties": False,
-        "required": ["budget", "space"],
+        "required": ["budget"],
         "oneOf": [{"required": ["objective"]}, {"required": ["command"]}],
+        "if": {"not": {"required": ["candidates"]}},
+        "then": {"required": ["space"], "properties": {"space": {"minProperties": 1}}},
         "properties": properties,
     }

@@ -56,6 +56,7 @@ _EXAMPLES: Final = {
     "value": '"loss"',
     "outcomes": '{ loss = "minimize", size = "minimize" }',
     "reference": "{ loss = 1.0, size = 50.0 }",
+    "candidates": '{ file = "points.csv", labels = ["name"] }',
 }
 """A value for each key that the file shows as a comment; `boca check` accepts any of them with the rest."""
 

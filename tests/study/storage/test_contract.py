@@ -17,8 +17,10 @@ import pytest
 import sqlalchemy as sa
 
 from boca.domain.errors import InvalidInput, InvalidTrial
+from boca.domain.observation import Observation
+from boca.domain.runs import RunEvent
 from boca.domain.trial import Trial
-from boca.study.storage import Lease, Owner
+from boca.study.storage import Lease, Owner, Report
 from support.trials import made as trial_of
 
 DEAD = replace(Owner.me(), started="in another life")
@@ -765,3 +767,156 @@ def test_a_trial_that_is_given_up_has_an_end(place):
     (trial,) = place.study().read().history
     assert trial.state == "failed"
     assert trial.began <= trial.ended
+
+
+# Runs that pass through steps -----------------------------------------------------------------------------------------
+
+PLANNED = {"n": 9}
+
+
+def reports(*steps, value=lambda step: 0.1 * step):
+    return [Report(s, (Observation({"n": s}, value(s), 0.01, 0.5),)) for s in steps]
+
+
+def running(study, *, lease=None, **more):
+    return claim(study, z=PLANNED, lease=lease, **more)
+
+
+def steps(trial):
+    return [o.z["n"] for o in trial.observations]
+
+
+def test_reports_are_events_that_every_process_sees(place):
+    one, other = place.study(), place.study()
+    trial = running(one)
+    one.report(trial, reports(2))
+    stored = one.report(trial, reports(3, 7))
+    assert (steps(stored), stored.reached, [o.told for o in stored.observations]) == ([2, 3, 7], 7, [2, 3, 4])
+    assert seen(one) == seen(other) == seen(place.study())
+    assert everything(other.read().history[0]) == everything(stored)
+    done = other.finish(replace(stored, state="complete"))
+    assert (done.told, done.value, done.z, done.noise) == (5, 0.1 * 7, {"n": 7}, 0.01)
+    assert everything(one.read().history[0]) == everything(done)
+
+
+@pytest.mark.parametrize("step", [3, 2])
+def test_a_step_that_does_not_rise_is_refused_and_stores_nothing(place, step):
+    study = place.study()
+    trial = running(study)
+    study.report(trial, reports(3))
+    now = seen(study)
+    for given in (reports(step), reports(4, step)):
+        with pytest.raises(InvalidInput, match=f"step {step}"):
+            place.study().report(trial, given)
+        assert seen(study) == seen(place.study()) == now
+
+
+def test_a_report_of_a_finished_trial_or_of_another_attempt_is_refused(place):
+    study, lease = place.study(), Lease()
+    trial = running(study, lease=lease)
+    study.report(trial, reports(3))
+    again = study.retry(trial, lease)
+    with pytest.raises(InvalidTrial, match="attempt 1"):
+        study.report(trial, reports(4))
+    with pytest.raises(InvalidTrial, match="attempt 1"):
+        study.record(trial, RunEvent("checkpoint", 4, path="here"))
+    study.finish(complete(again))
+    now = seen(study)
+    with pytest.raises(InvalidTrial, match="already has its result"):
+        study.report(again, reports(4))
+    with pytest.raises(InvalidTrial, match="already has its result"):
+        study.record(again, RunEvent("stopped", 4, why={"reason": "Enough."}))
+    assert seen(study) == now
+
+
+def test_a_claim_is_not_invalidated_by_reports_checkpoints_and_stops_but_by_a_checkpoint_that_is_gone(place):
+    one, other = place.study(), place.study()
+    trial = running(one)
+    before = one.read().event
+    other.report(trial, reports(3))
+    other.record(trial, RunEvent("checkpoint", 3, path="here", seconds=0.5))
+    other.record(trial, RunEvent("stopped", 3, why={"reason": "Enough."}, seen=before + 1))
+    assert one.read().event == before + 3
+    assert one.claim(draft(0.75, seen=before)) is not None
+    before = one.read().event
+    other.record(trial, RunEvent("dropped", 3))
+    assert one.claim(draft(0.85, seen=before)) is None
+
+
+def test_what_happened_to_a_run_is_stored_with_it(place):
+    study = place.study()
+    trial = running(study)
+    study.report(trial, reports(3))
+    study.record(trial, RunEvent("checkpoint", 3, path="here", seconds=0.5))
+    stopped = study.record(trial, RunEvent("stopped", 3, why={"reason": "Enough.", "mean": 0.25}, seen=2))
+    assert (stopped.stop.why, stopped.stop.seen, stopped.stop.told) == ({"reason": "Enough.", "mean": 0.25}, 2, 4)
+    study.finish(replace(stopped, state="complete"))
+    study.record(trial, RunEvent("dropped", 3))
+    (read,) = place.study().read().history
+    assert [(e.kind, e.step, e.told) for e in read.events] == [
+        ("checkpoint", 3, 3),
+        ("stopped", 3, 4),
+        ("dropped", 3, 6),
+    ]
+    assert (read.checkpoint, read.state) == (None, "complete")
+
+
+@pytest.mark.parametrize("again", ["retry", "take_over", "released"])
+def test_a_run_that_is_handed_out_again_goes_on_from_its_checkpoint(place, again):
+    study, lease = place.study(), Lease()
+    first = Lease(owner=DEAD) if again == "take_over" else Lease()
+    trial = running(study, lease=first)
+    study.report(trial, reports(2, 3))
+    study.record(trial, RunEvent("checkpoint", 2, path="here"))
+    study.report(trial, reports(4))
+    if again == "retry":
+        taken = study.retry(trial, first)
+    else:
+        if again == "released":
+            study.release(first)
+        (taken,) = study.take_over(lease, max_retries=2)
+    assert (taken.start, taken.reached, taken.attempt) == (2, 2, int(again != "released"))
+    assert steps(taken) == [2, 3, 4]
+    assert everything(place.study().read().history[0]) == everything(taken)
+    with pytest.raises(InvalidInput, match="goes on from step 2"):
+        study.report(taken, reports(2))
+    study.report(taken, [Report(3, ())])  # it was reported before
+    done = study.report(taken, reports(5))
+    assert (steps(done), done.reached) == ([2, 3, 4, 5], 5)
+
+
+def test_a_run_without_a_checkpoint_starts_again(place):
+    study, lease = place.study(), Lease()
+    trial = running(study, lease=lease)
+    study.report(trial, reports(2))
+    again = study.retry(trial, lease)
+    assert (again.start, again.reached, steps(again)) == (0, 0, [2])
+
+
+def test_a_failed_run_keeps_its_reports(place):
+    study = place.study()
+    trial = running(study)
+    stored = study.report(trial, reports(2, 3))
+    lost = study.finish(failed(stored))
+    assert (steps(lost), lost.value, lost.z) == ([2, 3], None, {"n": 3})
+    assert everything(place.study().read().history[0]) == everything(lost)
+
+
+def test_a_trial_that_continues_another_says_so(place):
+    study = place.study()
+    event = RunEvent("continued", 3, path="here")
+    trial = running(study, continues=0, start=3, reached=3, events=(event,))
+    (read,) = place.study().read().history
+    assert (read.continues, read.start, read.reached, read.origin, read.checkpoint) == (0, 3, 3, 3, "here")
+    assert read.events[0].told == trial.asked
+    assert everything(read) == everything(trial)
+
+
+def test_a_report_that_cannot_be_stored_changes_nothing(place):
+    study = place.study()
+    trial = running(study)
+    now = seen(study)
+    for bad in (math.nan, math.inf):
+        with pytest.raises(InvalidInput, match="value is"):
+            study.report(trial, reports(2, 3, value=lambda s, bad=bad: bad if s == 3 else 0.5))
+    assert seen(study) == seen(place.study()) == now

@@ -65,7 +65,8 @@ def test_z_is_where_the_last_observation_lies_and_planned_is_what_was_handed_out
     ("state", "observations", "changes", "words"),
     [
         ("complete", [], {}, "value of trial 0 is none"),
-        ("running", WATCHED[:1], {}, r"value of trial 0 is 0\.1"),
+        ("running", [], {"start": "a"}, "start of trial 0 is 'a'"),
+        ("running", [], {"events": [3]}, "events of trial 0"),
         ("complete", [WATCHED[0] | {"z": [1]}], {}, r"z of trial 0 is '\[1\]'"),
         ("running", [], {"x": [1]}, "x of trial 0"),
         ("running", [], {"pending": {"a": 1}}, "pending of trial 0"),

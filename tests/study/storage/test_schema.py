@@ -40,7 +40,7 @@ def test_the_version_is_one_number(engine):
         schema.create(connection)
         assert schema.version_of(connection) == schema.VERSION
         connection.execute(schema.meta.insert().values(version=7))
-        with pytest.raises(StorageFailed, match=r"boca_meta holds \[3, 7\]"):
+        with pytest.raises(StorageFailed, match=rf"boca_meta holds \[{schema.VERSION}, 7\]"):
             schema.version_of(connection)
 
 

@@ -29,7 +29,7 @@ from boca.study.storage import Lease, Owner
 SPACE = Space(a=Float(0, 1), k=Int(1, 1000), c=Choice(["u", "v"]))
 PROBLEM = Problem(SPACE, Space(n=Float(0.1, 1)), cost=lambda z: z["n"])
 DEAD = replace(Owner.me(), started="in another life")
-CLOCK = {"seconds", "overhead"}  # what a clock measured
+CLOCK = {"seconds", "overhead", "began", "ended", "host", "process", "worker", "version"}  # what a clock measured
 RELEASED = -math.inf  # the seconds of a lease that its driver has released
 
 VALUES = st.floats(-1e6, 1e6)
@@ -49,7 +49,7 @@ class Attentive:
         while True:
             u = (rng.random((1, 4)) + shift) % 1.0
             x, z = (s.from_unit(s.snap(part)[0]) for s, part in ((SPACE, u[:, :3]), (problem.fidelity, u[:, 3:])))
-            if (point_key(x), point_key(z)) not in occupied(history):
+            if (point_key(x), point_key(z)) not in occupied(problem, history):
                 return Suggestion(x, z, {"reason": f"{shift!r}", "phase": "model", "shift": shift})
 
 

@@ -153,11 +153,11 @@ function forget(name) {
 function take(data) {
   const isAnother = data.key !== shown.key || data.event < shown.event; // a backup may have been put in its place
   if (isAnother) [shown.trials, shown.pace] = [[], null];
-  const { number, state, value, told, paid, at_target: target, cost, phase, x, z } = data.trials;
+  const { number, state, value, told, paid, at_target: target, cost, phase, y, x, z } = data.trials;
   number.forEach((n, i) => {
     shown.trials[n] = {
       state: state[i], value: value[i], told: told[i], paid: paid[i], target: target[i], z: z.map((column) => column[i]),
-      cost: cost[i], phase: phase[i], x: x.map((column) => column[i]),
+      cost: cost[i], phase: phase[i], y: y.map((column) => column[i]), x: x.map((column) => column[i]),
     };
   });
   for (const [n, paidNow] of data.repriced) shown.trials[n].paid = paidNow;
@@ -221,7 +221,7 @@ function drawList(data) {
     const share = study.total ? `${words((100 * study.spent) / study.total, 3)} %` : "–";
     return [
       chooser(study.name), cell(link, "name"), cell(study.trials, "num"), cell(study.running, "num"),
-      cell(study.failed, study.failed ? "num failed" : "num"), cell(words(study.best), "num"),
+      cell(study.failed, study.failed ? "num failed" : "num"), cell(study.front ? `front of ${study.front}` : words(study.best), "num"),
       cell(share, "num"), cell(new Date(1000 * study.created).toLocaleString(), "num"),
     ];
   });
@@ -272,7 +272,7 @@ function drawStudy(isNew) {
 function drawAbout(data) {
   const { trials, complete, running, failed, at_target: target, queued } = data.counts;
   const parts = [
-    data.direction === "maximize" ? "maximize" : "minimize", data.strategy, count(trials, "trial"),
+    data.aims, data.strategy, count(trials, "trial"),
     `${complete} complete (${target} at the target)`, `${running} running`, `${failed} failed`,
   ];
   if (queued) parts.push(`${queued} queued`);
@@ -292,7 +292,22 @@ function opener(number) {
   return button;
 }
 
+const MAX_MEMBERS = 12; // of a front in its card; the table of trials and the chart have them all
+
+function drawFront(data) {
+  if (!data.front.length) return at("best").replaceChildren(make("p", "note", "No trial is on the front yet."));
+  const list = make("dl");
+  for (const { number, values } of data.front.slice(0, MAX_MEMBERS)) {
+    list.append(make("dt", "", opener(number)), make("dd", "", data.objectives.map(([name], j) => `${name} ${words(values[j], 4)}`).join(", ")));
+  }
+  const value = make("div", "big", `${data.front.length} on the front`);
+  value.id = "best-value";
+  const more = data.front.length - MAX_MEMBERS;
+  at("best").replaceChildren(value, list, ...(more > 0 ? [make("p", "note", `and ${more} more`)] : []));
+}
+
 function drawBest(data) {
+  if (data.objectives.length) return drawFront(data);
   if (!data.best) {
     at("best").replaceChildren(make("p", "note", "No trial is complete at the target yet."));
     return;
@@ -445,7 +460,7 @@ function columns() {
     { head: "trial", key: "trial", value: (t) => t.number }, { head: "state", key: "state", value: (t) => t.state },
     { head: "value", key: "value", value: (t) => t.value }, { head: "cost", key: "cost", value: (t) => t.cost },
     { head: "phase", key: "phase", value: (t) => t.phase },
-    ...of(shown.data.fidelities, "z"), ...of(shown.data.parameters, "x"),
+    ...of(shown.data.objectives.map(([name]) => ({ name })), "y"), ...of(shown.data.fidelities, "z"), ...of(shown.data.parameters, "x"),
   ];
 }
 
@@ -545,6 +560,7 @@ function drawCharts() {
   if (!window.Plotly || !shown?.data) return;
   const began = performance.now();
   drawProgress(shown.data);
+  drawPlane(shown.data);
   drawQueried(shown.data);
   drawImportance(shown.data);
   askTimeline(shown).catch(() => {}); // the next answer on the study says what is wrong
@@ -605,7 +621,10 @@ function toggle(id, isThere, text) {
 
 function staircase(data) {
   // the results at the target, and the best of them, against the budget spent when they came
-  const better = data.direction === "maximize" ? (a, b) => a > b : (a, b) => a < b;
+  // with several objectives, the value of a trial is the hypervolume after it
+  const volumes = new Map(data.volumes);
+  const isFront = data.objectives.length > 0;
+  const better = isFront || data.direction === "maximize" ? (a, b) => a > b : (a, b) => a < b;
   const finished = shown.trials.map((trial, number) => ({ ...trial, number })).filter((t) => t.state !== "running");
   finished.sort((a, b) => a.told - b.told);
   const seen = { x: [], y: [], number: [] };
@@ -614,7 +633,8 @@ function staircase(data) {
   let top = null;
   for (const trial of finished) {
     spent += trial.paid;
-    if (trial.state !== "complete" || !trial.target) continue;
+    if (trial.state !== "complete" || !trial.target || (isFront && !volumes.has(trial.number))) continue;
+    if (isFront) trial.value = volumes.get(trial.number);
     seen.x.push(spent);
     seen.y.push(trial.value);
     seen.number.push(trial.number);
@@ -660,7 +680,7 @@ function drawProgress(data) {
   const colors = theme();
   const { unit, one } = counted(data.budget);
   const end = Math.max(data.budget.total ?? 0, spent) / one || 1;
-  const useful = at("scale").value === "useful" ? usefulRange(best.y, seen.y, data.direction) : null;
+  const useful = at("scale").value === "useful" ? usefulRange(best.y, seen.y, data.objectives.length ? "maximize" : data.direction) : null;
   const isLog = at("scale").value === "log" && Math.min(...seen.y) > 0;
   at("beyond").textContent = useful ? `${useful.beyond} worse outside` : at("scale").value === "log" && !isLog ? "no log axis: not all values are positive" : "";
   const traces = [
@@ -668,14 +688,37 @@ function drawProgress(data) {
     {
       x: seen.x.map((v) => v / one), y: seen.y, mode: "markers", name: "trials at the target", customdata: seen.number,
       marker: { color: colors.accent, size: 6, opacity: 0.55 }, hoverinfo: "text",
-      text: seen.number.map((n, i) => `trial ${n}<br>value ${words(seen.y[i])}<br>spent ${amount(seen.x[i] / one)}`),
+      text: seen.number.map((n, i) => `trial ${n}<br>${data.objectives.length ? "hypervolume" : "value"} ${words(seen.y[i])}<br>spent ${amount(seen.x[i] / one)}`),
     },
   ];
   draw("progress", traces, layout(colors, {
     height: 340,
     xaxis: axis(colors, `budget spent (${unit})`, { range: [0, 1.02 * end] }),
-    yaxis: axis(colors, `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`, isLog ? { type: "log" } : useful ? { range: useful.range } : {}),
+    yaxis: axis(colors, data.objectives.length ? "hypervolume of the front" : `value at the target (${data.direction === "maximize" ? "higher" : "lower"} is better)`, isLog ? { type: "log" } : useful ? { range: useful.range } : {}),
   }));
+}
+
+// The trials in the plane of the first two objectives.
+function drawPlane(data) {
+  at("front-card").hidden = data.objectives.length === 0;
+  if (!data.objectives.length) return;
+  const colors = theme();
+  const members = new Set(data.front.map(({ number }) => number));
+  const kinds = [
+    ["below the target", (t) => !t.target, { color: colors.soft, size: 6 }],
+    ["at the target", (t) => t.target && !members.has(t.number), { color: colors.wait, size: 7, symbol: "circle-open" }],
+    ["on the front", (t) => members.has(t.number), { color: colors.accent, size: 9 }],
+  ];
+  const told = shown.trials.map((trial, number) => ({ ...trial, number })).filter((t) => t.state === "complete" && t.y.every((v) => v !== null));
+  const traces = kinds.map(([name, holds, marker]) => {
+    const chosen = told.filter(holds);
+    return {
+      x: chosen.map((t) => t.y[0]), y: chosen.map((t) => t.y[1]), mode: "markers", name, marker, customdata: chosen.map((t) => t.number),
+      hoverinfo: "text", text: chosen.map((t) => [`trial ${t.number}`, ...data.objectives.map(([one], j) => `${label(one, MAX_NAME)} ${words(t.y[j])}`)].join("<br>")),
+    };
+  });
+  const title = ([name, towards]) => `${label(name, MAX_NAME)} (${towards === "maximize" ? "higher" : "lower"} is better)`;
+  draw("front", traces, layout(colors, { height: 340, xaxis: axis(colors, title(data.objectives[0])), yaxis: axis(colors, title(data.objectives[1])) }));
 }
 
 function drawQueried(data) {

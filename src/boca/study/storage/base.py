@@ -40,6 +40,10 @@ class Snapshot:
     queue: tuple[Queued, ...]
 
 
+CHANGES_CHOICES = frozenset({"dropped"})
+"""What may happen to a run so that a choice which did not read it does not stand."""
+
+
 @dataclass(frozen=True)
 class Report:
     """What a run reported at a step: nothing, if it had reported that step before it was handed out again."""

@@ -11,7 +11,7 @@ from boca.domain.attempt import DIED, LEFT, LOST, Attempt
 from boca.domain.runs import RunEvent
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
-from boca.study.storage.base import Lease, Queued, Report, Snapshot
+from boca.study.storage.base import CHANGES_CHOICES, Lease, Queued, Report, Snapshot
 from boca.study.storage.transitions import (
     LET_GO,
     as_json,
@@ -25,6 +25,7 @@ from boca.study.storage.transitions import (
     refuse_report,
     refuse_result,
     refuse_unstorable,
+    retried,
     taken_over,
 )
 
@@ -65,8 +66,8 @@ class Memory:
                 if queued not in self._queue:
                     return None
                 self._queue.remove(queued)
-            draft = replace(draft.dated(self._event + 1), asked=self._event + 1, **clock(lease))
-            trial = self._append(draft)
+            asked = self._event + 1
+            trial = self._append(replace(draft.dated(asked), asked=asked, **clock(lease)))
             if lease is not None:
                 self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
             return trial
@@ -75,11 +76,12 @@ class Memory:
         with self._lock:
             stored = self._trials[trial.number]
             refuse_report(stored, trial, reports)
+            event, known = self._event, len(stored.observations)
             for report in reports:
-                stored = stored.reported(report.step, report.told).dated(self._event + 1)
-                refuse_unstorable(stored)
-                self._event += 1
-            self._trials[trial.number] = stored
+                event += 1
+                stored = stored.reported(report.step, report.told).dated(event)
+            refuse_unstorable(replace(stored, observations=stored.observations[known:]))
+            self._trials[trial.number], self._event = stored, event
             self._history = History(self._trials)
             return stored
 
@@ -88,7 +90,11 @@ class Memory:
             stored = self._trials[trial.number]
             refuse_record(stored, trial, event)
             happened = stored.happened(event).dated(self._event + 1)
+            refuse_unstorable(happened)
+            before = self._last_choice
             self._change(happened)
+            if event.kind not in CHANGES_CHOICES:
+                self._last_choice = before
             return happened
 
     def finish(self, trial: Trial) -> Trial:
@@ -154,7 +160,7 @@ class Memory:
                 trial = taken_over(stored, driver=held.driver, until=until, max_retries=max_retries, owner=held.owner)
                 if trial.state == "running":
                     self._keep_attempt(stored, LEFT if until == LET_GO else LOST)
-                    taken.append(self._handed_out(trial, lease))
+                    taken.append(self._handed_out(trial.handed_out_again(), lease))
                 else:
                     self.finish(trial)
             return taken
@@ -164,7 +170,7 @@ class Memory:
             stored = self._trials[trial.number]
             refuse_result(stored, trial)
             self._keep_attempt(ended(stored, stored), DIED)
-            return self._handed_out(replace(stored, attempt=stored.attempt + 1, overhead=trial.overhead), lease)
+            return self._handed_out(retried(stored, trial.overhead), lease)
 
     def hand_back(self, trial: Trial) -> bool:
         with self._lock:
@@ -206,7 +212,7 @@ class Memory:
         pass
 
     def _handed_out(self, trial: Trial, lease: Lease) -> Trial:
-        again = replace(trial.handed_out_again().dated(self._event + 1), **clock(lease))
+        again = replace(trial.dated(self._event + 1), **clock(lease))
         self._change(again)
         self._leases[trial.number] = (lease, end_of(lease, time.monotonic()))
         return again

@@ -173,7 +173,18 @@ def _to_4(connection: sa.Connection) -> None:
     )
 
 
-MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4}
+# From 4 to 5: a trial may be a run that reports its steps, is stopped, and is continued -------------------------------
+
+
+def _to_5(connection: sa.Connection) -> None:
+    for column in ("start INTEGER NOT NULL DEFAULT 0", "reached INTEGER NOT NULL DEFAULT 0", "continues INTEGER"):
+        connection.exec_driver_sql(f"ALTER TABLE boca_trials ADD COLUMN {column}")
+    connection.exec_driver_sql("ALTER TABLE boca_trials ADD COLUMN events TEXT")
+    connection.exec_driver_sql("ALTER TABLE boca_studies ADD COLUMN choice INTEGER NOT NULL DEFAULT 0")
+    connection.exec_driver_sql("UPDATE boca_studies SET choice = event")
+
+
+MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _to_2, 2: _to_3, 3: _to_4, 4: _to_5}
 
 
 def tables_of(version: int) -> Iterable[str]:

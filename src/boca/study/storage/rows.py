@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from boca.domain.errors import InvalidInput
 from boca.domain.observation import OBJECTIVE, Observation
 from boca.domain.reasons import Reasons
+from boca.domain.runs import RunEvent
 from boca.domain.trial import State, Trial
 from boca.study.storage.schema import VERSION, Json, observations, trials
 
@@ -45,9 +46,14 @@ LIGHT = (
     "process",
     "worker",
     "version",
+    "start",
+    "reached",
+    "continues",
+    "events",
 )
 _NUMBERS = ("cost", "seconds", "overhead", "asked", "told", "seen", "attempt", "began", "ended", "process")
 _WHERE = ("ended", "host", "process", "worker", "version")  # since version 4
+_OF_A_RUN = {"start": 0, "reached": 0, "continues": None, "events": None}  # since version 5; what a trial before is
 _OF_AN_OBSERVATION = ("position", "outcome", "z", "value", "noise", "seconds", "told")
 
 
@@ -83,10 +89,20 @@ def _layout() -> Layout:
     return Layout(own | told, trials.outerjoin(observations))
 
 
+def _layout_4() -> Layout:
+    """Return the layout of version 4, where no trial was a run."""
+    now = _layout()
+    return Layout({**now.columns, **_no_run()}, now.source)
+
+
+def _no_run() -> dict[str, sa.ColumnElement[Any]]:
+    return {name: sa.null() if value is None else sa.literal(value) for name, value in _OF_A_RUN.items()}
+
+
 def _layout_3() -> Layout:
     """Return the layout of version 3, where a trial had neither an end nor a place."""
-    now = _layout()
-    return Layout({**now.columns, **{name: sa.null() for name in _WHERE}}, now.source)
+    later = _layout_4()
+    return Layout({**later.columns, **{name: sa.null() for name in _WHERE}}, later.source)
 
 
 def _layout_2() -> Layout:
@@ -97,11 +113,11 @@ def _layout_2() -> Layout:
 
 def _layout_1() -> Layout:
     """Return the layout of version 1, where a trial had one value in its own row."""
-    kept = [name for name in _names(trials) if name not in ("planned", "seen", "pending", "notes", *_WHERE)]
+    kept = [name for name in _names(trials) if name not in ("planned", "seen", "pending", "notes", *_WHERE, *_OF_A_RUN)]
     table = sa.table("boca_trials", *(sa.column(name, trials.c[name].type) for name in kept), *_VALUE_1)
     own = {name: _as_text(table.c[name]) for name in kept}
     own |= {"planned": table.c.z, "seen": table.c.asked - 1, "pending": sa.literal("[]"), "notes": sa.null()}
-    own |= {name: sa.null() for name in _WHERE}
+    own |= {name: sa.null() for name in _WHERE} | _no_run()
     told: dict[str, sa.ColumnElement[Any]] = {
         "o_position": sa.case((table.c.value.is_not(None), 0)),
         "o_outcome": sa.literal(OBJECTIVE),
@@ -113,7 +129,7 @@ def _layout_1() -> Layout:
 
 _VALUE_1 = (sa.column("z", sa.Text), sa.column("value", sa.Double), sa.column("noise", sa.Double))
 
-LAYOUTS: Mapping[int, Layout] = {1: _layout_1(), 2: _layout_2(), 3: _layout_3(), VERSION: _layout()}
+LAYOUTS: Mapping[int, Layout] = {1: _layout_1(), 2: _layout_2(), 3: _layout_3(), 4: _layout_4(), VERSION: _layout()}
 
 
 def trials_of(rows: Iterable[Found], reasons: Callable[[Found], Reasons]) -> Iterator[tuple[Found, Trial]]:
@@ -140,9 +156,12 @@ def _trial(rows: list[Found], reasons: Reasons) -> Trial:
     values["notes"] = {} if values.get("notes") is None else object_of(values["notes"], f"notes {of}")
     values["pending"] = tuple(_pending(row.pending, of))
     told = tuple(_observation(one, values["planned"], of) for one in rows if one.o_position is not None)
-    if (row.state == "complete") != bool(told):
-        had = "none" if not told else f"{told[-1].value!r:.40}"
-        raise InvalidInput(f"value {of} is {had}; a complete trial has one, and no other trial has.")
+    if row.state == "complete" and not told:
+        raise InvalidInput(f"value {of} is none, and a complete trial has one.")
+    for name in ("start", "reached", "continues"):
+        if not isinstance(values[name], int | None):
+            raise InvalidInput(f"{name} {of} is {values[name]!r:.40}, and must be an integer.")
+    values["events"] = () if row.events is None else tuple(_events(row.events, of))
     return Trial(**values, reasons=reasons, observations=told)
 
 
@@ -153,6 +172,14 @@ def _observation(row: Found, planned: dict[str, Any], of: str) -> Observation:
             raise InvalidInput(f"{name[2:]} {of} is {number!r:.40}, and must be a number.")
     z = planned if row.o_z is None else object_of(row.o_z, f"z {of}")
     return Observation(z, row.o_value, row.o_noise, row.o_seconds, row.o_outcome, row.o_told)
+
+
+def _events(stored: Any, of: str) -> Iterator[RunEvent]:
+    try:
+        for one in json.loads(stored):
+            yield RunEvent(**one)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"events {of} are {stored!r:.40}, and must be a JSON list of what happened.") from error
 
 
 def _pending(stored: Any, of: str) -> list[int]:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from boca.domain.errors import StorageFailed
 from boca.domain.observation import OBJECTIVE
 
-VERSION = 4
+VERSION = 5
 FIRST_WITH_ATTEMPTS = 4
 
 
@@ -58,6 +58,7 @@ studies = sa.Table(
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("trials", sa.Integer, nullable=False, default=0),  # how many there are: the next number
     sa.Column("event", sa.Integer, nullable=False, default=0),  # the number of the last change to a trial
+    sa.Column("choice", sa.Integer, nullable=False, default=0),  # of the last one that may change a choice
     sqlite_autoincrement=True,  # else SQLite gives the id of a deleted study to the next one
 )
 
@@ -93,6 +94,10 @@ trials = sa.Table(
     sa.Column("process", sa.Integer),
     sa.Column("worker", sa.String(255)),  # what evaluated it: host:process
     sa.Column("version", sa.String(32)),  # of the boca that chose it
+    sa.Column("start", sa.Integer, nullable=False, default=0),  # the step from which this attempt goes on
+    sa.Column("reached", sa.Integer, nullable=False, default=0),  # the last step that it has reported
+    sa.Column("continues", sa.Integer),  # the number of the trial that it continues
+    sa.Column("events", Json),  # what happened to it beside its reports; NULL: nothing
     sa.CheckConstraint("state IN ('running', 'complete', 'failed')"),
     sa.Index("boca_trials_by_event", "study", "event"),
 )

@@ -19,7 +19,7 @@ from boca.domain.reasons import Reasons
 from boca.domain.runs import RunEvent
 from boca.domain.space import Point
 from boca.domain.trial import History, Trial
-from boca.study.storage.base import Lease, Queued, Report, Snapshot
+from boca.study.storage.base import CHANGES_CHOICES, Lease, Queued, Report, Snapshot
 from boca.study.storage.file_guard import FileChanged
 from boca.study.storage.owner import Owner
 from boca.study.storage.reader import understood
@@ -35,8 +35,11 @@ from boca.study.storage.transitions import (
     ended,
     has_ended,
     imported_before,
+    refuse_record,
+    refuse_report,
     refuse_result,
     refuse_unstorable,
+    retried,
     storable,
     taken_over,
 )
@@ -51,15 +54,20 @@ _DELETED = "The study is gone: another process deleted it."
 _LOADED_ONE_BY_ONE = 8  # reasons; code that reads more of them soon reads all
 
 # What is stored when a trial is made, and what may change later: a result never moves a point.
-_MADE = ("x", "planned", "overhead", "asked", "seen", "pending", "version")
+_MADE = ("x", "planned", "overhead", "asked", "seen", "pending", "version", "continues")
 _CLOCK = ("began", "ended", "host", "process", "worker")
-_CHANGEABLE = ("cost", "state", "seconds", "reason", "told", "attempt", "output", "notes", *_CLOCK)
+_RUN = ("start", "reached", "events")
+_CHANGEABLE = ("cost", "state", "seconds", "reason", "told", "attempt", "output", "notes", *_CLOCK, *_RUN)
 
 # The statements of every trial, built once: building one costs more than running it.
 _LAYOUT = LAYOUTS[VERSION]
 _OF_STUDY = trials.c.study == sa.bindparam("study")
 _OF_TRIAL = _OF_STUDY & (trials.c.number == sa.bindparam("trial"))
-_HOLD = sa.select(studies.c.trials, studies.c.event).where(studies.c.id == sa.bindparam("study")).with_for_update()
+_HOLD = (
+    sa.select(studies.c.trials, studies.c.event, studies.c.choice)
+    .where(studies.c.id == sa.bindparam("study"))
+    .with_for_update()
+)
 _EXISTS = sa.select(studies.c.id).where(studies.c.id == sa.bindparam("study"))
 _CHANGED = _LAYOUT.select("output", "notes").where(_OF_STUDY, trials.c.event > sa.bindparam("since"))
 _ONE = _LAYOUT.select("output", "notes").where(_OF_TRIAL)
@@ -136,13 +144,14 @@ class SqlStudy:
             study = self._hold(connection)
             if done := self._written(connection, token):
                 return done[0]
-            if study.event != draft.seen and (affords is None or not affords(self._refresh(connection)[0])):
+            if study.choice > draft.seen and (affords is None or not affords(self._refresh(connection)[0])):
                 return None
             if queued is not None:
                 taken = connection.execute(queue.delete().where(queue.c.id == queued.id, queue.c.study == self._id))
                 if not taken.rowcount:
                     return None
-            trial = replace(draft, number=study.trials, asked=study.event + 1, **clock(lease))
+            asked = study.event + 1
+            trial = replace(draft.dated(asked), number=study.trials, asked=asked, **clock(lease))
             self._insert(connection, trial, why, token, self._held_by(connection, lease))
             return trial
 
@@ -184,18 +193,54 @@ class SqlStudy:
             if new:
                 rows = [self._row(t, Dumped(as_json(t.why, "why")), token, _UNHELD) for t in new]
                 connection.execute(_INSERT, rows)
-                connection.execute(_OBSERVE, [row for trial in new for row in self._observed(trial)])
-                count = {"event": new[-1].asked, "trials": study.trials + len(new)}
+                self._observe(connection, [row for trial in new for row in self._observed(trial)])
+                count = {"event": new[-1].asked, "choice": new[-1].asked, "trials": study.trials + len(new)}
                 connection.execute(_COUNT, {"of": self._id, **count})
             return stored
 
         return self._write(work, is_result=True)
 
     def report(self, trial: Trial, reports: Sequence[Report]) -> Trial:
-        raise StorageFailed("Reports are kept in memory only, so far. Leave storage out.")
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial:
+            study = self._hold(connection)
+            if done := self._written(connection, token):
+                return done[0]
+            stored = self._load(connection, trial.number)
+            refuse_report(stored, trial, reports)
+            event, known = study.event, len(stored.observations)
+            for report in reports:
+                event += 1
+                stored = stored.reported(report.step, report.told).dated(event)
+            refuse_unstorable(replace(stored, observations=stored.observations[known:]))
+            self._observe(connection, self._observed(stored, known))
+            of = {"of": self._id, "trial": trial.number}
+            connection.execute(_UPDATE, of | {"reached": stored.reached, "event": event, "token": token})
+            connection.execute(_COUNT, {"of": self._id, "event": event})
+            return stored
+
+        return self._write(work, is_result=True)
 
     def record(self, trial: Trial, event: RunEvent) -> Trial:
-        raise StorageFailed("What happens to a run is kept in memory only, so far. Leave storage out.")
+        token = uuid.uuid4().hex
+
+        def work(connection: sa.Connection) -> Trial:
+            study = self._hold(connection)
+            if done := self._written(connection, token):
+                return done[0]
+            stored = self._load(connection, trial.number)
+            refuse_record(stored, trial, event)
+            number = study.event + 1
+            happened = stored.happened(event).dated(number)
+            refuse_unstorable(replace(happened, observations=()))
+            of = {"of": self._id, "trial": trial.number, "events": _events(happened)}
+            connection.execute(_UPDATE, of | {"event": number, "token": token})
+            choice = {"choice": number} if event.kind in CHANGES_CHOICES else {}
+            connection.execute(_COUNT, {"of": self._id, "event": number} | choice)
+            return happened
+
+        return self._write(work, is_result=True)
 
     def finish(self, trial: Trial) -> Trial:
         refuse_unstorable(trial)
@@ -280,7 +325,7 @@ class SqlStudy:
                 event += 1
                 if trial.state == "running":
                     self._keep_attempt(connection, stored, LEFT if row.until == LET_GO else LOST)
-                    trial = replace(trial, **clock(lease))
+                    trial = replace(trial.handed_out_again().dated(event), **clock(lease))
                     self._update(connection, trial, token, self._held_by(connection, lease), event=event)
                     taken.append(trial)
                 else:
@@ -300,7 +345,8 @@ class SqlStudy:
             stored = self._load(connection, trial.number)
             refuse_result(stored, trial)
             self._keep_attempt(connection, ended(stored, stored), DIED)
-            another = replace(trial, attempt=trial.attempt + 1, **clock(lease))
+            another = retried(stored, trial.overhead).dated(study.event + 1)
+            another = replace(another, **clock(lease))
             terms = self._held_by(connection, lease) | {"overhead": another.overhead}
             self._update(connection, another, token, terms, event=study.event + 1)
             return another
@@ -379,7 +425,7 @@ class SqlStudy:
 
     def _held(self) -> Held:
         trials = {trial.number: trial for trial in self._trials} | self._fresh
-        event = max([self._event, *(max(t.asked, t.told or 0) for t in self._fresh.values())])
+        event = max([self._event, *(t.last_event for t in self._fresh.values())])
         return Held(self._name, self._spec, tuple(trials[k] for k in sorted(trials)), event, self._queue)
 
     def _farewell(self, error: FileChanged, path: str) -> FileChanged:
@@ -411,12 +457,14 @@ class SqlStudy:
                 terms = _terms(Lease(), LET_GO) if trial.state == "running" else _UNHELD
                 token = uuid.uuid4().hex
                 self._insert(connection, trial, why, token, terms)
-                event = max(trial.asked, trial.told or 0, 1)
+                event = max(trial.last_event, 1)
                 connection.execute(_UPDATE, {"of": self._id, "trial": trial.number, "event": event})
             for queued in held.queue:
                 point = {"x": queued.x, "z": queued.z, "token": uuid.uuid4().hex}
                 connection.execute(queue.insert().values(study=self._id, **point))
-            connection.execute(_COUNT, {"of": self._id, "event": held.event, "trials": len(held.trials)})
+            connection.execute(
+                _COUNT, {"of": self._id, "event": held.event, "choice": held.event} | {"trials": len(held.trials)}
+            )
 
         self._database.write(work)
 
@@ -439,7 +487,7 @@ class SqlStudy:
         row = asdict(attempt_of(trial, ending))
         connection.execute(attempts.insert().values(study=self._id, trial=trial.number, position=len(known), **row))
 
-    def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any]:
+    def _hold(self, connection: sa.Connection) -> sa.Row[Any, Any, Any]:
         """Return the row of the study, which no other writer can have until this transaction ends."""
         row = connection.execute(_HOLD, {"study": self._id}).one_or_none()
         if row is None:
@@ -459,8 +507,9 @@ class SqlStudy:
 
     def _insert(self, connection: sa.Connection, trial: Trial, why: Dumped, token: str, terms: dict[str, Any]) -> None:
         connection.execute(_INSERT, self._row(trial, why, token, terms))
-        self._observe(connection, trial)
-        connection.execute(_COUNT, {"of": self._id, "event": trial.asked, "trials": trial.number + 1})
+        self._observe(connection, self._observed(trial))
+        count = {"event": trial.asked, "choice": trial.asked, "trials": trial.number + 1}
+        connection.execute(_COUNT, {"of": self._id} | count)
 
     def _row(self, trial: Trial, why: Dumped, token: str, terms: dict[str, Any]) -> dict[str, Any]:
         values = _columns(trial, *_MADE, *_CHANGEABLE) | terms | {"event": trial.asked, "token": token}
@@ -472,15 +521,16 @@ class SqlStudy:
         values = _columns(trial, *_CHANGEABLE) | terms | {"event": event, "token": token}
         connection.execute(_UPDATE, values | {"of": self._id, "trial": trial.number})
         if trial.told == event:
-            self._observe(connection, trial)
-        connection.execute(_COUNT, {"of": self._id, "event": event})
+            known = sum(o.told != event for o in trial.observations)
+            self._observe(connection, self._observed(trial, known))
+        connection.execute(_COUNT, {"of": self._id, "event": event, "choice": event})
 
-    def _observe(self, connection: sa.Connection, trial: Trial) -> None:
-        if rows := self._observed(trial):
+    def _observe(self, connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
+        if rows:
             connection.execute(_OBSERVE, rows)
 
-    def _observed(self, trial: Trial) -> list[dict[str, Any]]:
-        """Return the rows of the observations that came with the event by which the trial was told."""
+    def _observed(self, trial: Trial, known: int = 0) -> list[dict[str, Any]]:
+        """Return the rows of the observations of a trial after those that are known."""
         return [
             {
                 "study": self._id,
@@ -493,8 +543,7 @@ class SqlStudy:
                 "seconds": told.seconds,
                 "told": told.told,
             }
-            for position, told in enumerate(trial.observations)
-            if told.told == trial.told
+            for position, told in enumerate(trial.observations[known:], start=known)
         ]
 
     def _refresh(self, connection: sa.Connection) -> tuple[History, int]:
@@ -551,7 +600,12 @@ class SqlStudy:
 
 def _columns(trial: Trial, *names: str) -> dict[str, Any]:
     found = {name: getattr(trial, name) for name in names}
+    found |= {"events": _events(trial)} if "events" in found else {}
     return {name: None if name == "notes" and not value else value for name, value in found.items()}
+
+
+def _events(trial: Trial) -> list[dict[str, Any]] | None:
+    return [event.to_json() for event in trial.events] or None
 
 
 def _terms(lease: Lease, until: float) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def refuse_unstorable(trial: Trial) -> None:
     for name, number in numbers:
         if number is not None and not math.isfinite(number):
             raise InvalidInput(f"{name} is {number!r}, and must be a finite number. Nothing was changed.")
-    for name, point in [*points, ("notes", trial.notes)]:
+    for name, point in [*points, ("notes", trial.notes), *((f"a {e.kind} event", e.to_json()) for e in trial.events)]:
         as_json(point, name)
 
 
@@ -101,7 +101,7 @@ def imported_before(history: History, drafts: Sequence[Trial]) -> list[Trial | N
 
 
 def _import_key(trial: Trial) -> tuple[object, ...]:
-    told = tuple((o.outcome, o.value, o.noise) for o in trial.observations)
+    told = tuple((o.outcome, o.value, o.noise, point_key(o.z)) for o in trial.observations)
     return point_key(trial.x), point_key(trial.z), told
 
 
@@ -119,6 +119,15 @@ def ended(trial: Trial, stored: Trial) -> Trial:
 def attempt_of(trial: Trial, ending: str) -> Attempt:
     """Return the attempt of a trial that is to be handed out once more."""
     return Attempt(trial.attempt, trial.began, trial.ended, trial.host, trial.process, ending)
+
+
+def retried(stored: Trial, overhead: float) -> Trial:
+    """Return the next attempt of a trial whose worker died, with the overhead that its driver counts.
+
+    What the attempt that died has left in a checkpoint is evaluation, and no overhead.
+    """
+    another = replace(stored, attempt=stored.attempt + 1).handed_out_again()
+    return replace(another, overhead=max(overhead - (another.carried - stored.carried), stored.overhead))
 
 
 LET_GO = 0.0
