@@ -16,7 +16,7 @@ from boca.domain.space import FloatArray, finite_number
 from boca.domain.words import text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Marks, Note
-from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, middle_cut, new_axes, plain, set_axis, whole_ticks
+from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, mark_area, middle_cut, new_axes, plain, set_axis, whole_ticks
 from boca.plots.progress_data import Band, band
 from boca.plots.study import StudyView, study
 from boca.plots.window import window
@@ -28,6 +28,7 @@ Scale = Literal["useful", "all", "log"]
 
 _DIRECTIONS = {"maximize": "higher is better", "minimize": "lower is better"}
 _INCHES_PER_CHARACTER = 0.075  # of the labels beside an upright axis
+_MANY = 1000  # marks, whose edges are then thin
 _MAX_NAME = 18  # characters of a name below an axis
 _MAX_UPRIGHT = 40  # characters of all names together that fit side by side
 _LANE = 1.25  # height of one fidelity among others: its unit range, and room for its name
@@ -193,9 +194,9 @@ def _by_cost(ax: Axes, across: FloatArray, up: FloatArray, marks: Marks) -> Any:
             norm=norm,
             cmap=f"{COLOR_MAP}_r",
             marker=marker,
-            s=26,
+            s=mark_area(26, len(across)),
             edgecolors="black",
-            linewidths=0.5,
+            linewidths=0.5 if len(across) < _MANY else 0.1,
         )
     ax.scatter(across[marks.failed], up[marks.failed], c="black", marker="x", s=26, linewidths=1.0)
     return points
