@@ -129,6 +129,7 @@ def test_the_notebook_runs_from_the_top_and_its_steps_agree_with_the_method(caps
     import matplotlib.pyplot as plt
 
     mpl.use("Agg")
+    plt.close("all")  # of other tests
     notebook = json.loads((EXAMPLES / "method.ipynb").read_text(encoding="utf-8"))
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert all(not cell["outputs"] for cell in cells)
