@@ -29,6 +29,7 @@ _DRAWS_OF_A_FREE_POINT = 100  # before all points of a small space are listed
 _LISTED_UP_TO = 4096  # points of a space: in a larger one, draws find a free point
 _FIRST_AT_TARGET = 1.5  # of the budget of the start: what may be spent for its first query at the target
 _CHEAPEST = 1.0 / 64.0  # of the target's cost: what is cheaper seldom ranks points as the target does
+_DECIMALS = 9  # of a log of a ratio of costs: the same fidelities are drawn in any unit of cost
 _LIKE_IN_COST = 1.2  # ratio of costs: fidelities that differ by less are drawn alike
 _DRAWS_OF_A_CHEAP_FIDELITY = 100  # before one of the grid is taken
 
@@ -229,8 +230,9 @@ def _spread_z(problem: Problem, budget: Budget, rng: np.random.Generator, costs:
     allowed = np.array(affordable or cheaper, dtype=int)
     if not len(allowed):
         return dict(problem.target)
-    least = max(float(np.min(ratio[allowed])), _CHEAPEST)
-    away = np.abs(np.log(ratio[allowed]) - (1.0 - 0.5 * wanted) * math.log(least))
+    logs = np.round(np.log(ratio[allowed]), _DECIMALS)
+    least = max(float(np.min(logs)), math.log(_CHEAPEST))
+    away = np.abs(logs - (1.0 - 0.5 * wanted) * least)
     near = allowed[away <= np.min(away) + math.log(_LIKE_IN_COST)]
     return dict(problem.grid[0][int(rng.choice(near))])
 
