@@ -154,21 +154,22 @@ def pairs(runs: Sequence[Run]) -> list[tuple[Run, Run]]:
 
 
 def summary(runs: Sequence[Run], budget: float) -> str:
-    """Say what the runs with fidelities found, and when they had what the others had in the end."""
-    sentences = []
-    for axis, unit in (("targets", "target evaluations"), ("seconds", "s")):
+    """Say when the runs with fidelities had what the others had found in the end."""
+    parts = []
+    for axis, unit in (("targets", "target evaluations"), ("seconds", "seconds")):
         needed = []
         for first, second in pairs(runs):
             goal = second.after(budget, "targets")
-            reached = [s for s, b in zip(getattr(first, axis), first.best, strict=True) if b <= goal]
-            needed.append(reached[0] if reached else math.inf)
+            needed.append(
+                next((s for s, b in zip(getattr(first, axis), first.best, strict=True) if b <= goal), math.inf)
+            )
         middle, total = median(needed), median(run.spent if axis == "targets" else run.took for _, run in pairs(runs))
-        missed = sum(math.isinf(n) for n in needed)
-        words = f"after {middle:.1f} of {total:.1f} {unit}" if math.isfinite(middle) else "not within the budget"
-        sentences.append(f"{words} ({missed} of {len(needed)} never)")
+        words = f"{middle:.1f} {unit}" if math.isfinite(middle) else f"more than its {unit}"
+        parts.append(f"{words} for what took {total:.1f} at the target only")
+    missed = sum(first.best[-1] > second.after(budget, "targets") for first, second in pairs(runs))
     return (
-        "With fidelities, a run had reached what its seed found at the target only in the end\n"
-        f"{sentences[0]}, in the median; in seconds\n{sentences[1]}."
+        f"With fidelities, the median run needed {parts[0]},\nand {parts[1]}. "
+        f"{missed} of {len(pairs(runs))} runs never got there."
     )
 
 
@@ -186,6 +187,8 @@ def draw(runs: Sequence[Run], budget: float) -> Figure:
         ax.set(xlabel=words, xlim=(0.0, end))
         ax.grid(alpha=0.3)
     left.set(ylabel="best log loss at the target", title="at equal budget", yscale="log")
+    left.yaxis.set_major_formatter("{x:.2f}")
+    left.yaxis.set_minor_formatter("{x:.2f}")
     right.set(title="at equal seconds")
     left.legend(title=f"median of {len(pairs(runs))} seeds, and their range")
     figure.suptitle(f"Gradient boosting, {TARGET['rows']:,} rows: best model so far", fontsize=14)

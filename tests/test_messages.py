@@ -91,6 +91,74 @@ def test_a_direction_in_short(direction):
         assert boca.Problem(SPACE, direction=direction).direction in ("maximize", "minimize")
 
 
+def test_a_wrong_name_stops_the_run_at_the_first_trial():
+    calls = []
+
+    def objective(x, z):
+        calls.append(x)
+        return x["learning_rate"]
+
+    with pytest.raises(ObjectiveFailed) as caught:
+        boca.minimize(objective, SPACE, FIDELITY, cost=cost, budget=boca.targets(9), seed=0)
+    assert len(calls) == 1
+    assert lacks(str(caught.value), ["KeyError: 'learning_rate'", "['lr', 'depth', 'kind']"]) == []
+
+
+def test_a_storage_without_a_name(tmp_path, caplog):
+    opt = boca.Optimizer(boca.Problem(SPACE), budget=boca.targets(3), storage=f"sqlite:///{tmp_path}/s.db")
+    opt.storage.close()
+    assert lacks(caplog.text, ["no name", "'study'", "name='svm'"]) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"n_trials": 20}, ["n_trials", "budget", "boca.targets(20)"]),
+        ({"n_jobs": 2}, ["n_jobs", "executor=2"]),
+        ({"verbose": 1}, ["verbose", "progress"]),
+        ({"constraints_func": print}, ["constraints_func", "subject_to"]),
+        ({"n_iter": 7}, ["n_iter", "budget"]),
+    ],
+)
+def test_an_argument_of_another_tool(given, words):
+    said = refusal(boca.minimize, lambda x: 1.0, SPACE, budget=boca.targets(3), **given)
+    assert lacks(said, words) == []
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        ({"a": (0, 1)}, ["(0, 1)", "(0.0, 1.0)"]),
+        ({"a": boca.Float}, ["a"]),
+    ],
+)
+def test_a_range_that_could_mean_two_things(space, words):
+    assert lacks(refusal(boca.Space, **space), words) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: boca.Float(0.0, 1.0, log=True), ["log=True", "0"]),
+        (lambda: boca.Float(2.0, 1.0), ["low", "high"]),
+        (lambda: boca.Problem(SPACE, FIDELITY, target={"n": 500}), ["500", "100"]),
+        (lambda: boca.Problem(SPACE, FIDELITY, cost=lambda z: z["m"]), ["KeyError('m')"]),
+        (lambda: boca.Problem(SPACE, FIDELITY, cost=lambda z: 0.0), ["positive"]),
+    ],
+)
+def test_a_wrong_problem_names_the_value_and_the_rule(make, words):
+    assert lacks(refusal(make), words) == []
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "0.5", (0.5, 0.2)])
+def test_an_objective_that_returns_no_number(value):
+    opt = boca.Optimizer(boca.Problem(SPACE), budget=boca.targets(3), seed=0)
+    trial = opt.ask()
+    assert lacks(refusal(opt.tell, trial, value), ["finite number", "Nothing was changed", "opt.fail"]) == []
+    opt.tell(trial, 1.0)
+    assert lacks(refusal(opt.tell, trial, 2.0), ["0"]) == []
+
+
 # On the command line --------------------------------------------------------------------------------------------------
 
 
@@ -127,6 +195,71 @@ def test_a_larger_budget_in_the_words_of_the_command(tmp_path, monkeypatch):
     said = told("run", "m.toml")
     assert lacks(said, ["'m'", "2 target evaluations", "4 target evaluations", "--allow-change"]) == []
     assert "allow_change" not in said
+
+
+TOML = """name = "m"
+command = "{command}"
+budget = {budget}
+[space]
+a = {{ type = "float", low = {low}, high = 1{more} }}
+"""
+
+
+def run(text, **filled):
+    """Run a study file and return what the command says."""
+    given = {"command": "echo {a}", "budget": "{ targets = 2 }", "low": 0, "more": ""}
+    Path("m.toml").write_text(text.format(**(given | filled)))
+    return told("run", "m.toml")
+
+
+@pytest.mark.parametrize(
+    ("filled", "words"),
+    [
+        ({"low": 0.1, "more": ", log = True"}, ["line 5", "TOML writes true in lower case"]),
+        ({"budget": "{ trials = 2 }"}, ["trials", "A trial is no unit", "budget = { targets = 30 }"]),
+        ({"more": ", lo = 2"}, ["'lo'", "low"]),
+    ],
+)
+def test_a_mistake_in_a_study_file(filled, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert lacks(run(TOML, **filled), ["m.toml", *words]) == []
+
+
+def test_a_misspelled_key_of_a_study_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert lacks(run(TOML.replace("budget", "bugdet", 1)), ["'bugdet'", "did you mean 'budget'?"]) == []
+
+
+def test_a_program_that_fails_says_why_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    script = Path("m.sh")
+    script.write_text("#!/bin/sh\necho 'solver diverged at a=0.81' >&2\nexit 3\n")
+    script.chmod(0o755)
+    run(TOML, command="./m.sh {a}")
+    said = told("show", "m.db", "m")
+    assert lacks(said, ["exit status 3: solver diverged at a=0.81"]) == []
+    assert "CommandFailed" not in said
+
+
+def test_a_program_that_hangs_says_for_how_long(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("timeout = 0.3\n" + TOML, command="sleep 60", budget="{ targets = 1 }")
+    assert lacks(told("show", "m.db", "m"), ["0.3 s", "killed"]) == []
+
+
+def test_nobody_reads_class_names_or_lines_of_the_source_in_a_help_text(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for command in ("run", "show", "best", "export", "backup", "dashboard", "report", "retry", "delete", "mcp"):
+        plain = re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", told(command, "--help"))
+        assert plain.count("<bool>") <= 1  # that of --help, which is not ours
+        assert "]...]" not in plain
+        assert re.search(rf"Usage: +\S+ +{command}\b", plain)
+
+
+def test_advice_is_said_in_words(study):
+    found = study.recommend().words
+    assert re.search(r"expected .* ± .*; it was (not )?run at the target", found)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from boca.domain.budget import Budget
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no part of the package
 
-from benchmarks.real import curves, loop, reached, tasks
+from benchmarks.real import curves, loop, reached, stops, tasks
+from boca.stopping import StopHopeless
 
 TASK = curves.stepped(tasks.get("trees_diabetes"))
 
@@ -78,3 +79,12 @@ def test_a_method_with_curves_is_a_strategy():
     budget = Budget(4.0, 0.4)
     found = method.suggest(TASK.problem, boca.History(), budget, np.random.default_rng(0))
     assert found.x == TASK.problem.middle
+
+
+def test_stopping_random_runs_saves_a_share_and_seldom_stops_the_best():
+    found = stops.study("trees_diabetes", 0, 30, StopHopeless())
+    assert 0.1 < found.saved < 0.9
+    assert found.stopped >= 5
+    assert found.lost >= 0.0
+    never = stops.study("trees_diabetes", 0, 12, StopHopeless(finishing=1.0))
+    assert never == (0.0, 0, 0, 0.0)

@@ -9,6 +9,7 @@
     python -m benchmarks.real optima --task lcbench_34539
     python -m benchmarks.real run --out curve-results --curves --half check --targets 20 --seeds 3
     python -m benchmarks.real reached curve-results/20
+    python -m benchmarks.real stops --half tune --seeds 2
 
 A method is a name of boca or an import path, as in `boca bench`.  A run that was stopped resumes.
 """
@@ -21,7 +22,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.real import compared, loop, made, optima, reached, rows, tasks
+from benchmarks.real import compared, loop, made, optima, reached, rows, stops, tasks
 from boca.bench import progress, runner
 
 SEEDS = 5
@@ -74,6 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "optima":
         names = given.task or tasks.OF_YAHPO
         optima.store(names, lambda line: print(line, flush=True))
+        return 0
+    if given.command == "stops":
+        names = [name for name in tasks.available(_chosen(given)) if name in tasks.CURVES]
+        for line in stops.markdown(names, given.seeds):
+            print(line, flush=True)
         return 0
     if given.command == "reached":
         print(reached.markdown(given.source, OURS))
@@ -151,7 +157,9 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("name", nargs="*", choices=[[], *made.PLANS], metavar="TABLE")
     share = commands.add_parser("reached", help="print where each method has what the best peer has at its end")
     share.add_argument("source", type=Path, help="the folder of one budget")
-    for command, half in ((run, "tune"), (table, "all"), (csv, "all")):
+    stop = commands.add_parser("stops", help="print what stopping the runs of random search saves and loses")
+    stop.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="0..N-1 (default: %(default)s)")
+    for command, half in ((run, "tune"), (stop, "tune"), (table, "all"), (csv, "all")):
         command.add_argument("--half", choices=("tune", "check", "eight", "all"), default=half)
         command.add_argument("--curves", action="store_true", help="only the tasks whose trainings pass through steps")
         command.add_argument("--family", choices=tuple(tasks.FAMILIES))

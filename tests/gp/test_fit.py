@@ -257,10 +257,11 @@ def test_the_fitted_theta_is_stationary_and_beats_random_ones(name, informative,
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_search_that_priors_let_stop_early_is_within_a_hundredth_of_a_nat_of_the_top(prior, seed):
+@pytest.mark.parametrize(("roughly", "short"), [(False, 0.01), (True, 0.1)])
+def test_a_search_that_priors_let_stop_early_is_near_the_top(prior, seed, roughly, short):
     X, y = data(90, seed=seed)
     y = standardize(y).apply(y)
-    theta = gp_fit.fit(KERNELS["product"], X, y, prior=prior, starts=[prior.mean])
+    theta = gp_fit.fit(KERNELS["product"], X, y, prior=prior, starts=[prior.mean], roughly=roughly)
 
     def loss(theta):
         value, gradient = posterior_density(theta, "product", X, y, prior)
@@ -268,7 +269,7 @@ def test_a_search_that_priors_let_stop_early_is_within_a_hundredth_of_a_nat_of_t
 
     bounds = np.column_stack([prior.low, prior.high])
     top = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-9})
-    assert 0.0 <= loss(theta)[0] - top.fun < 0.01
+    assert 0.0 <= loss(theta)[0] - top.fun < short
 
 
 def test_a_search_stops_early_only_where_a_prior_bends_every_entry(prior):

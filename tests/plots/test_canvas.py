@@ -12,6 +12,7 @@ from boca import Choice, Float, Int, plots
 from boca.domain.errors import InvalidInput
 from boca.plots import canvas
 from boca.plots.axis import Axis, Note
+from boca.plots.canvas import mark_area
 
 
 def test_without_matplotlib_the_error_names_the_extra(mixed, monkeypatch):
@@ -59,3 +60,9 @@ def test_a_note_is_all_there_is_to_see():
     canvas.empty(ax, Note("Nothing costs $5."))
     assert [text.get_text() for text in ax.texts] == [r"Nothing costs \$5."]
     assert not len(ax.get_xticks())
+
+
+def test_marks_of_many_trials_are_small_and_never_gone():
+    assert mark_area(24, 10) == 24
+    assert mark_area(24, 600) == 12
+    assert mark_area(24, 5000) == mark_area(24, 50_000) > 3

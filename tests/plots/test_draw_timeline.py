@@ -44,4 +44,4 @@ def test_every_kind_of_trial_is_named_and_the_axis_has_a_unit(step, unit):
 
 def test_there_is_a_note_without_trials():
     ax = plots.timeline(boca.Optimizer(PROBLEM, budget=None))
-    assert "When trials ran is not known" in ax.texts[0].get_text()
+    assert "No trial here says when it ran." in ax.texts[0].get_text()

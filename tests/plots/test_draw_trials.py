@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -134,3 +135,18 @@ def test_several_runs_are_a_median_and_a_band():
     assert "3 runs" in ax.get_legend().get_texts()[1].get_text()
     with pytest.raises(InvalidInput, match="empty"):
         plots.progress([])
+
+
+def test_labels_beside_many_upright_axes_do_not_run_into_the_next_one():
+    from matplotlib.figure import Figure
+
+    space = boca.Space(**{f"p{k}": boca.Choice(["an option", "another", "a third one"]) for k in range(20)})
+    opt = boca.Optimizer(boca.Problem(space), budget=None, strategy=boca.RandomSearch(), seed=0)
+    for k in range(4):
+        opt.tell(opt.ask(), float(k))
+    ax = plots.parallel_coordinates(opt, ax=Figure(figsize=(9, 4)).subplots())
+    ax.figure.canvas.draw()
+    boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: (round(box.y0), box.x0))
+    beside = [(one, other) for one, other in itertools.pairwise(boxes) if round(one.y0) == round(other.y0)]
+    assert len(beside) > 30
+    assert all(one.x1 <= other.x0 + 2.0 for one, other in beside)

@@ -114,3 +114,25 @@ def test_a_part_of_the_front_bounds_it_from_above(improvement, monkeypatch):
     coarse = HypervolumeImprovement(improvement.objectives, improvement.front, improvement.reference)
     assert np.all(coarse.bound(U) >= improvement.value(U) - 1e-9)
     assert np.any(coarse.bound(U) > improvement.value(U) + 1e-3)
+
+
+def test_with_many_results_cheap_bounds_of_the_moments_bound_it(improvement):
+    of = improvement.objectives.problem
+    opt = Optimizer(of, budget=None, strategy=RandomSearch(), seed=0)
+    rng = np.random.default_rng(1)
+    for a, b in rng.random((80, 2)):
+        opt.add({"a": a, "b": b}, None, {"f": 10 * a, "g": b - a * b, "h": np.sin(3 * a) - b})
+    models = Objectives.after(of, opt.history, Surrogate(), rng)
+    mu = models.means(models.queried)
+    many = HypervolumeImprovement(models, mu[:20], mu.min(axis=0) - 0.1)
+    U = rng.random((60, 2))
+    assert np.all(many.bound(U) >= many.value(U) - 1e-9)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_it_rises_with_every_mean_and_every_deviation(m):
+    of = formula(12, m)
+    mu, sigma = queries(m, count=30)
+    _, by_mu, by_sigma = of(mu, sigma)
+    assert np.all(by_mu > 0.0)
+    assert np.all(by_sigma > -1e-9)

@@ -163,3 +163,45 @@ def test_the_middle_is_no_first_point_where_a_constraint_forbids_it():
         first = optimizer.ask()
         assert searched.space.violated(first.x) is None
         assert "middle" not in first.why["reason"]
+
+
+# Costs that are spread evenly -----------------------------------------------------------------------------------------
+
+EPOCHS = boca.Problem(SPACE, boca.Space(epoch=boca.Int(1, 64)), cost=lambda z: z["epoch"], target={"epoch": 64})
+
+
+def spread(optimizer, total, *, seed=0):
+    problem, history = optimizer.problem, optimizer.history
+    price = costs(problem, history)
+    budget = boca.Budget(total, 0.1 * total)
+    return random_start(problem, history, budget, RANDOM(seed), price, design="sobol", fidelities="cheap", spread=True)
+
+
+def test_costs_are_even_on_a_log_scale_from_the_cheapest_halfway_to_the_target():
+    fine = boca.Problem(SPACE, FIDELITY, cost=lambda z: 64.0 ** z["z"])
+    z = np.array([spread(study(fine), 1e9, seed=seed).z["z"] for seed in range(400)])
+    assert kstest(2.0 * z, "uniform").pvalue > 0.001
+    assert np.max(z) <= 0.54
+    costs_of_epochs = {spread(study(EPOCHS), 1e9, seed=seed).z["epoch"] for seed in range(100)}
+    assert costs_of_epochs <= set(range(1, 10))
+    assert {1, 2, 4, 8} <= costs_of_epochs
+
+
+def test_what_costs_less_than_a_64th_is_not_drawn():
+    many = boca.Problem(SPACE, boca.Space(n=boca.Int(1, 10_000, log=True)), cost=lambda z: z["n"])
+    drawn = [spread(study(many), 1e9, seed=seed).z["n"] for seed in range(60)]
+    assert 100 < min(drawn) < 200
+    assert max(drawn) < 1_500
+
+
+def test_half_of_a_spread_start_is_cheap_and_then_the_best_is_run_at_the_target():
+    """15 targets: a start of 1.5, of which 0.75 is cheap; the first query at the target may exceed it by half."""
+    optimizer, found = study(EPOCHS), []
+    while (suggestion := spread(optimizer, 15 * 64.0, seed=len(found))) is not None:
+        found.append(suggestion)
+        optimizer.add(suggestion.x, suggestion.z, float(sum(suggestion.x.values())))
+    *cheap, last = found
+    assert EPOCHS.is_target(last.z)
+    assert not any(EPOCHS.is_target(s.z) for s in cheap)
+    assert 0.6 * 64 < sum(s.z["epoch"] for s in cheap) <= 0.75 * 64
+    assert last.x == max((s.x for s in cheap), key=lambda x: sum(x.values()))

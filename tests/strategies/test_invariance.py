@@ -36,7 +36,7 @@ def make(*, cost_unit=1.0, direction="maximize", x_unit=1.0):
     )
 
 
-def play(problem, strategy, objective=g, *, trials=18, budget=None, noise=None):
+def play(problem, strategy, objective=g, *, trials=24, budget=None, noise=None):
     """Run some trials, two of them out together now and then, one failed, and return them."""
     optimizer = boca.Optimizer(problem, budget=budget or boca.targets(10), strategy=strategy, seed=11)
     while len(optimizer.history) < trials and (trial := optimizer.ask()) is not None:
@@ -82,7 +82,7 @@ def test_a_budget_in_cost_units_scales_with_them(strategy):
 @EVERY
 @pytest.mark.parametrize("unit", [3.7, 1e-5])
 def test_other_units_of_cost_agree_up_to_rounding(strategy, unit):
-    plain, scaled = plain_run(strategy)[:14], play(make(cost_unit=unit), strategy, trials=14)
+    plain, scaled = plain_run(strategy)[:16], play(make(cost_unit=unit), strategy, trials=16)
     assert len(plain) == len(scaled)
     for a, b in zip(plain, scaled, strict=True):
         assert a.x["kind"] == b.x["kind"]

@@ -10,4 +10,4 @@ Url: TypeAlias = Annotated[
     str, typer.Argument(metavar="URL", help="The storage: a file, sqlite:///study.db, or postgresql+psycopg://...")
 ]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The name of a study.")]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON, for programs.")]

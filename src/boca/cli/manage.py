@@ -27,7 +27,7 @@ def retry(
     url: Url,
     name: Name,
     numbers: Annotated[
-        list[int] | None, typer.Argument(metavar="[K]...", help="Trials; all failed trials without any.")
+        list[int] | None, typer.Argument(metavar="K", help="Trials; all failed trials without any.")
     ] = None,
 ) -> None:
     """Try failed trials again at the next run, as new trials, and running trials whose process is gone.
@@ -100,7 +100,7 @@ def _untried(now: Snapshot, chosen: Sequence[Trial]) -> list[Trial]:
 def delete(
     url: Url,
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask.")] = False,
 ) -> None:
     """Delete a study with all its trials."""
     with closing(Reader(url)) as reader:

@@ -10,9 +10,9 @@ import typer
 def mcp(
     places: Annotated[
         list[str],
-        typer.Argument(metavar="STUDY.toml|URL...", help="Study files, or storages, all studies of which are offered."),
+        typer.Argument(metavar="STUDY.toml|URL", help="Study files, or storages, all studies of which are offered."),
     ],
-    write: Annotated[bool, typer.Option("--write", help="Let the agent ask, tell, fail, enqueue and add.")] = False,
+    write: Annotated[bool, typer.Option("--write", metavar="", help="Let the agent change studies.")] = False,
 ) -> None:
     """Offer studies to an agent over the Model Context Protocol (stdin and stdout); read-only without --write."""
     from boca.agents import serve

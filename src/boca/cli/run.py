@@ -37,14 +37,15 @@ def run(
         bool,
         typer.Option(
             "--allow-change",
+            metavar="",
             help="Permit a larger budget than the stored one, and new strategy fields of this version.",
         ),
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No line per trial: warnings and the result only.")
+        bool, typer.Option("--quiet", "-q", metavar="", help="No line per trial: warnings and the result only.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object per trial and for the result, on standard output.")
+        bool, typer.Option("--json", metavar="", help="A JSON object per trial and for the result, on standard output.")
     ] = False,
 ) -> None:
     """Run the study of a file until its budget is spent; resume it after any interruption.

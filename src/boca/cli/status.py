@@ -36,7 +36,7 @@ _LIVES = {
 def status(
     url: Url,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; all studies without it.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", metavar="", help="Look every two seconds until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show who works on a study, its running trials, what is spent and what is left; read-only.

@@ -72,7 +72,13 @@ class Converging:
                 value += s * self._fading(P[:, j], Q[:, j], length)[0]
         return value
 
+    def exponent(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray | None:  # (n, D), (m, D) -> (n, m)
+        """Return the log of the value, which joins those of the radial factors; None if there are parts that fade."""
+        return None if self.fades else self._log_radial(h, self._sides(A), self._sides(B))
+
     def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
+        if not self.fades:
+            return np.ones(len(A))
         strengths = np.array([self._fade(h, j)[0] for j in range(len(self.columns))])
         return np.asarray(1.0 + np.square(self._sides(A)) @ strengths)
 
@@ -83,17 +89,19 @@ class Converging:
     def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray) -> None:
         P, Q = self._sides(A), self._sides(B)
         (W, dW), (V, dV) = self._axes(h, P), self._axes(h, Q)
-        R = self._radial(h, P, Q)
         parts = []
-        value = R.copy() if self.fades else R
-        for j in range(len(self.columns) if self.fades else 0):
-            s, length = self._fade(h, j)
-            part, away = self._fading(P[:, j], Q[:, j], length)
-            parts.append((part, away, s, length))
-            if s > 0.0:
-                value += s * part
-        by_value = G / np.maximum(value, _LEAST_VALUE)  # where the factor underflows, so does G
-        M = by_value * R
+        M = by_value = G
+        if self.fades:
+            R = self._radial(h, P, Q)
+            value = R.copy()
+            for j in range(len(self.columns)):
+                s, length = self._fade(h, j)
+                part, away = self._fading(P[:, j], Q[:, j], length)
+                parts.append((part, away, s, length))
+                if s > 0.0:
+                    value += s * part
+            by_value = G / np.maximum(value, _LEAST_VALUE)  # where the factor underflows, so does G
+            M = by_value * R
         rows, columns = M.sum(axis=1), M.sum(axis=0)
         MV, MdV = M @ V, M @ dV
         scales = h[list(self.bandwidths)]
@@ -137,13 +145,18 @@ class Converging:
         return W, W * a * log_q
 
     def _radial(self, h: FloatArray, P: FloatArray, Q: FloatArray) -> FloatArray:  # (n, m)
-        scales = h[list(self.bandwidths)]
-        W, V = self._axes(h, P)[0] / scales, self._axes(h, Q)[0] / scales
-        r2 = np.square(W[:, 0, None] - V[None, :, 0])
-        for j in range(1, len(self.columns)):
-            r2 += np.square(W[:, j, None] - V[None, :, j])
-        r2 *= -0.5
+        r2 = self._log_radial(h, P, Q)
         return np.exp(r2, out=r2)
+
+    def _log_radial(self, h: FloatArray, P: FloatArray, Q: FloatArray) -> FloatArray:  # (n, m)
+        scales = math.sqrt(2.0) * h[list(self.bandwidths)]
+        W, V = self._axes(h, P)[0] / scales, self._axes(h, Q)[0] / scales
+        r2 = np.subtract.outer(W[:, 0], V[:, 0])
+        np.square(r2, out=r2)
+        for j in range(1, len(self.columns)):
+            away = np.subtract.outer(W[:, j], V[:, j])
+            r2 += np.square(away, out=away)
+        return np.negative(r2, out=r2)
 
     def _fading(self, p: FloatArray, q: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:  # (n, m) each
         """Return the part of one column that fades, for a strength of one, and the distances in it."""

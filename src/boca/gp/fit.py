@@ -31,6 +31,7 @@ SMALLEST_SCALE = 4.0 * float(np.finfo(float).tiny)  # can be halved and divided 
 _MOST_STEPS = 60  # of L-BFGS-B
 _LEAST_RELATIVE_GAIN = 1e-8  # of a step of L-BFGS-B; the search ends below it
 _LEAST_SLOPE_WITH_PRIORS = 0.03  # nats per unit of theta: within thousandths of a nat of a top that priors curve
+_LEAST_SLOPE_TO_COMPARE = 0.1  # nats per unit of theta: within hundredths of a nat of the top, enough to compare models
 _LEAST_SLOPE = 1e-4  # without priors, when the likelihood has ridges along which the search must continue
 
 
@@ -222,13 +223,21 @@ def fit(
     starts: Sequence[FloatArray],
     noise: FloatArray | None = None,
     mean: float | None = None,
+    roughly: bool = False,
 ) -> FloatArray:  # theta (H + 2,)
-    """Return the theta with the largest posterior density found from the starts; y is standardized."""
+    """Return the theta with the largest posterior density found from the starts; y is standardized.
+
+    `roughly` ends the search where a model can be compared with others, if priors curve the density.
+    """
     known = np.zeros(len(y)) if noise is None else noise
-    return fit_theta(lambda theta: log_likelihood(theta, kernel, X, y, known, mean=mean), prior=prior, starts=starts)
+    return fit_theta(
+        lambda theta: log_likelihood(theta, kernel, X, y, known, mean=mean), prior=prior, starts=starts, roughly=roughly
+    )
 
 
-def fit_theta(likelihood: Likelihood, *, prior: Prior, starts: Sequence[FloatArray]) -> FloatArray:
+def fit_theta(
+    likelihood: Likelihood, *, prior: Prior, starts: Sequence[FloatArray], roughly: bool = False
+) -> FloatArray:
     """Return the theta with the largest posterior density found from the starts, for any likelihood with a gradient."""
     from scipy.optimize import minimize
 
@@ -237,7 +246,8 @@ def fit_theta(likelihood: Likelihood, *, prior: Prior, starts: Sequence[FloatArr
         return -value, -gradient
 
     bounds = np.column_stack([prior.low, prior.high])
-    slope = _LEAST_SLOPE_WITH_PRIORS if prior.is_curved else _LEAST_SLOPE
+    curved = _LEAST_SLOPE_TO_COMPARE if roughly else _LEAST_SLOPE_WITH_PRIORS
+    slope = curved if prior.is_curved else _LEAST_SLOPE
     options = {"maxiter": _MOST_STEPS, "ftol": _LEAST_RELATIVE_GAIN, "gtol": slope}
     results = [
         minimize(loss, prior.clip(start), jac=True, method="L-BFGS-B", bounds=bounds, options=options)

@@ -159,6 +159,10 @@ class KernelFactor(Protocol):
     @property
     def blocks(self) -> tuple[Block, ...]: ...
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray, /) -> FloatArray: ...  # (n, D), (m, D) -> (n, m)
+    def exponent(self, h: FloatArray, A: FloatArray, B: FloatArray, /) -> FloatArray | None:
+        """Return the log of the value if it costs less than the value: a product of factors needs a single exp."""
+        ...
+
     def diagonal(self, h: FloatArray, A: FloatArray, /) -> FloatArray: ...  # (n, D) -> (n,)
     def add_gradient(self, by_h: FloatArray, h: FloatArray, A: FloatArray, B: FloatArray, G: FloatArray, /) -> None:
         """Add to `by_h` the sum of G d log(value) / dh over the pairs (a, b); G (n, m) has the kernel in it.
@@ -207,6 +211,9 @@ class Custom:
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
         return self.function(A[:, list(self.columns)], B[:, list(self.columns)])
 
+    def exponent(self, h: FloatArray, A: FloatArray, B: FloatArray) -> None:
+        """Only the value is known."""
+
     def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         return self.variance(A[:, list(self.columns)])
 
@@ -228,6 +235,9 @@ class Jump:
 
     def value(self, h: FloatArray, A: FloatArray, B: FloatArray) -> FloatArray:  # (n, D), (m, D) -> (n, m)
         return np.where(self.differ(A, B), np.exp(-h[self.at]), 1.0)
+
+    def exponent(self, h: FloatArray, A: FloatArray, B: FloatArray) -> None:
+        """The value costs no exp of an array."""
 
     def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)
         return np.ones(len(A))
@@ -342,13 +352,18 @@ class Kernel:
             exponent = e if exponent is None else np.add(exponent, e, out=exponent)
             if p is not None:
                 C = p if C is None else np.multiply(C, p, out=C)
+        logs = [factor.exponent(h, A, B) for factor in self.factors]
+        for log in logs:
+            if log is not None:
+                exponent = log if exponent is None else np.add(exponent, log, out=exponent)
         if exponent is not None:
             np.exp(exponent, out=exponent)
             C = exponent if C is None else np.multiply(C, exponent, out=C)
         if C is None:
             C = np.ones((len(A), len(B)))
-        for factor in self.factors:
-            C *= factor.value(h, A, B)
+        for factor, log in zip(self.factors, logs, strict=True):
+            if log is None:
+                C *= factor.value(h, A, B)
         return C
 
     def diagonal(self, h: FloatArray, A: FloatArray) -> FloatArray:  # (n, D) -> (n,)

@@ -20,7 +20,7 @@ from boca.domain.problem import Problem
 from boca.domain.space import FloatArray
 from boca.domain.trial import History, Trial
 from boca.model.dataset import Dataset
-from boca.model.posterior import Model
+from boca.model.posterior import Model, leading_count
 from boca.model.surrogate import Surrogate
 
 
@@ -65,6 +65,20 @@ class Objectives:
         scales = [model.standard for model in self.models.values()]
         mu = [s.location + s.scale * mean for s, (mean, _) in zip(scales, found, strict=True)]
         return np.stack(mu, axis=1), np.stack([s.scale * d for s, (_, d) in zip(scales, found, strict=True)], axis=1)
+
+    def upper_bounds(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (n, d) -> mu, sigma (n, m)
+        """Return upper bounds of the moments, which cost less than these with many results."""
+        mu, sigma = [], []
+        for model in self.models.values():
+            leading = leading_count(model.target_slice)
+            if leading is None:
+                mean, deviation = model.moments(U)
+            else:
+                mean, variance = model.target_slice.upper_bounds(model.encoding.x_features(U), leading)
+                deviation = np.sqrt(variance)
+            mu.append(model.standard.location + model.standard.scale * mean)
+            sigma.append(model.standard.scale * deviation)
+        return np.stack(mu, axis=1), np.stack(sigma, axis=1)
 
     def means(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n, m)
         found = [m.standard.location + m.standard.scale * m.means(U) for m in self.models.values()]

@@ -76,7 +76,7 @@ class WarpChoice:
         """Return the share that predicts the results at the target best.
 
         Args:
-            start: where each fit begins.
+            start: where the fits begin.
             noise: the deviation of the noise near the best result, in the units of the values.
             last: the share so far; only it, its neighbors and the identity are tried.
         """
@@ -84,15 +84,18 @@ class WarpChoice:
         if last is not None:
             here = SHARES.index(last)
             steps = [k for k in range(len(SHARES)) if k == 0 or abs(k - here) <= 1]
-        scores = {k: self._score(self.member(SHARES[k], noise), start) - _NATS_A_STEP * k for k in steps}
+        scores = {}
+        for k in steps:  # each fit begins where that of its neighbor ended
+            density, start = self._score(self.member(SHARES[k], noise), start)
+            scores[k] = density - _NATS_A_STEP * k
         return SHARES[max(scores, key=lambda k: (scores[k], -k))]
 
     def has_evidence(self) -> bool:
         at_target = self.encoding.is_target(self.encoding.features(self.dataset.U, self.dataset.Z))
         return int(np.sum(at_target & ~self.dataset.failed)) >= NEEDS_AT_TARGET
 
-    def _score(self, warp: Warp | None, start: FloatArray) -> float:
-        """Return the log density of the results at the target, each given all others, in units as told."""
+    def _score(self, warp: Warp | None, start: FloatArray) -> tuple[float, FloatArray]:
+        """Return the log density of the results at the target, each given all others, in units as told, and theta."""
         warped = self.dataset.warped(warp)
         standard = gp_fit.standardize(warped.judged)
         data = warped.encoded(self.encoding, standard)
@@ -100,10 +103,17 @@ class WarpChoice:
         some, failed, scores = data.select(rows), warped.failed[rows], self.dataset.scores[rows]
         prior = self.encoding.prior(informative=self.informative)
         theta = gp_fit.fit(
-            self.encoding.kernel, some.X, some.y, prior=prior, starts=[start], noise=some.noise, mean=self.mean
+            self.encoding.kernel,
+            some.X,
+            some.y,
+            prior=prior,
+            starts=[start],
+            noise=some.noise,
+            mean=self.mean,
+            roughly=True,
         )
         gp = gp_fit.build(self.encoding.kernel, some.X, some.y, theta, noise=some.noise, mean=self.mean)
         judged = some.is_target & ~failed
         slope = np.ones_like(scores) if warp is None else warp.slope(scores)
         density = gp.leave_one_out()[judged] + np.log(slope[judged]) - math.log(standard.scale)
-        return float(np.sum(density))
+        return float(np.sum(density)), theta

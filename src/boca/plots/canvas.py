@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOR_MAP = "cividis"
+_FEW_MARKS = 300  # that are drawn in full
+_LEAST_MARK = 0.15  # of the full area
 MAX_TICKS = 16  # options named on an axis; beyond, they overlap
 _MAX_NOTE = 300  # characters of a note or a title
 _MAX_OPTION = 16  # characters of an option on an axis
@@ -42,6 +44,11 @@ def new_figure(width: float, height: float) -> Figure:
     except ImportError as error:
         raise InvalidInput("Plots need Matplotlib. Run `pip install 'boca[plots]'`.") from error
     return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def mark_area(full: float, count: int) -> float:
+    """Return the area of one of many marks: thousands of full ones would hide each other and the curves."""
+    return full * max(_LEAST_MARK, min(1.0, _FEW_MARKS / max(count, 1)))
 
 
 def model_axes(given: Axes | None, seen: StudyView) -> Axes:

@@ -15,7 +15,7 @@ from boca.domain.space import FloatArray
 from boca.domain.words import point
 from boca.plots import model_data as data
 from boca.plots.axis import Marks, Note, placed
-from boca.plots.canvas import COLOR_MAP, edges, empty, model_axes, new_axes, plain, set_axis, whole_ticks
+from boca.plots.canvas import COLOR_MAP, edges, empty, mark_area, model_axes, new_axes, plain, set_axis, whole_ticks
 from boca.plots.model_data import BAND
 from boca.plots.study import study
 
@@ -28,6 +28,8 @@ _BLUE, _ORANGE = "#0072B2", "#D55E00"  # the color-blind can tell them apart
 _COLORS = ("#000000", _BLUE, _ORANGE, "#009E73", "#7F7F7F", "#CC79A7")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (8, 1, 2, 1)))
 _MAX_OPTIONS = 48  # characters of the options in a legend
+_LARGEST_RING = 400.0  # area of the ring of a fidelity that was queried often
+_MANY = 1000  # marks, whose edges are then thin
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -57,7 +59,7 @@ def slices(
         )
     else:
         ax.fill_between(found.position, low, high, color="0.85", linewidth=0)
-        ax.plot(found.position, found.mean, color=_BLUE, label=label)
+        ax.plot(found.position, found.mean, color=_BLUE, label=label, zorder=5)  # above the trials, which may be many
     _results(ax, found.marks.along(found.axis), found.marks)
     set_axis(ax, "x", found.axis)
     if found.useful is not None:
@@ -81,13 +83,20 @@ def _results(ax: Axes, across: FloatArray, marks: Marks) -> None:
             cmap="Greys",
             norm=_greys(np.log(marks.cost[told])),
             marker="^",
-            s=24,
+            s=mark_area(24, len(across)),
             edgecolors="0.3",
-            linewidths=0.5,
+            linewidths=0.5 if len(across) < _MANY else 0.2,
             label="trial below the target, expensive ones darker",
         )
     if at.any():
-        ax.scatter(across[at], marks.value[at], c="black", marker="o", s=26, label="trial at the target", zorder=4)
+        ax.scatter(
+            across[at],
+            marks.value[at],
+            c="black",
+            marker="o",
+            s=mark_area(26, len(across)),
+            label="trial at the target",
+        )
     if marks.failed.any():
         foot = ax.get_xaxis_transform()
         y = np.full(int(marks.failed.sum()), 0.02)
@@ -139,7 +148,15 @@ def map2d(
         (found.marks.at_target & ~found.marks.failed, "o", "black", "white"),
         (found.marks.failed, "X", "white", "black"),
     ):
-        ax.scatter(across[where], up[where], marker=marker, s=24, c=face, edgecolors=edge, linewidths=0.8)
+        ax.scatter(
+            across[where],
+            up[where],
+            marker=marker,
+            s=mark_area(24, len(across)),
+            c=face,
+            edgecolors=edge,
+            linewidths=0.8,
+        )
     if seen.recommendation is not None:
         best = [placed(axis.positions, axis.name, [seen.recommendation.x]) for axis in (found.x, found.y)]
         ax.scatter(best[0], best[1], marker="*", s=170, c="white", edgecolors="black", linewidths=0.9, zorder=5)
@@ -196,7 +213,7 @@ def information_gap(
         ax.scatter(
             places[:, 0],
             places[:, 1],
-            s=18.0 * counts,
+            s=np.minimum(18.0 * counts, _LARGEST_RING),
             facecolors="none",
             edgecolors=_ORANGE,
             linewidths=1.2,

@@ -16,7 +16,7 @@ from boca.domain.space import FloatArray, finite_number
 from boca.domain.words import text
 from boca.plots import trial_data as data
 from boca.plots.axis import Axis, Marks, Note
-from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, middle_cut, new_axes, plain, set_axis, whole_ticks
+from boca.plots.canvas import COLOR_MAP, MAX_TICKS, empty, mark_area, middle_cut, new_axes, plain, set_axis, whole_ticks
 from boca.plots.progress_data import Band, band
 from boca.plots.study import StudyView, study
 from boca.plots.window import window
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Scale = Literal["useful", "all", "log"]
 
 _DIRECTIONS = {"maximize": "higher is better", "minimize": "lower is better"}
+_INCHES_PER_CHARACTER = 0.075  # of the labels beside an upright axis
+_MANY = 1000  # marks, whose edges are then thin
 _MAX_NAME = 18  # characters of a name below an axis
 _MAX_UPRIGHT = 40  # characters of all names together that fit side by side
 _LANE = 1.25  # height of one fidelity among others: its unit range, and room for its name
@@ -192,9 +194,9 @@ def _by_cost(ax: Axes, across: FloatArray, up: FloatArray, marks: Marks) -> Any:
             norm=norm,
             cmap=f"{COLOR_MAP}_r",
             marker=marker,
-            s=26,
+            s=mark_area(26, len(across)),
             edgecolors="black",
-            linewidths=0.5,
+            linewidths=0.5 if len(across) < _MANY else 0.1,
         )
     ax.scatter(across[marks.failed], up[marks.failed], c="black", marker="x", s=26, linewidths=1.0)
     return points
@@ -217,15 +219,17 @@ def parallel_coordinates(source: object, *, ax: Axes | None = None) -> Axes:
         return empty(ax, found)
     _lines(ax, found)
     places = np.arange(len(found.columns), dtype=float)
+    if is_new:
+        ax.figure.set_size_inches(max(6.4, 0.62 * len(places)), 4.0)  # type: ignore[union-attr]
+    room = ax.get_position().width * ax.figure.get_figure(root=True).get_size_inches()[0] / len(places)
+    longest = max(3, int(room / _INCHES_PER_CHARACTER) - 1)  # a label that is longer runs into the next axis
     for place, column in zip(places, found.columns, strict=True):
-        _upright(ax, float(place), column)
+        _upright(ax, float(place), column, longest)
     ax.set(xlim=(-0.15, len(places) - 0.5), ylim=(-0.05, 1.05), yticks=[])
     ax.spines[:].set_visible(False)
     names = [plain(middle_cut(column.name, _MAX_NAME)) for column in found.columns]
     is_long = sum(map(len, names)) > _MAX_UPRIGHT
     ax.set_xticks(places, names, rotation=35 if is_long else 0, ha="right" if is_long else "center")
-    if is_new:
-        ax.figure.set_size_inches(max(6.4, 0.62 * len(places)), 4.0)  # type: ignore[union-attr]
     ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, frameon=False)
     return ax
 
@@ -252,12 +256,12 @@ def _lines(ax: Axes, found: data.Parallel) -> None:
             ax.add_collection(lines)
 
 
-def _upright(ax: Axes, place: float, column: data.Column) -> None:
+def _upright(ax: Axes, place: float, column: data.Column, longest: int) -> None:
     """Draw one axis, with its numbers on white beside it so that no line runs through them."""
     ax.axvline(place, color="black", linewidth=0.8)
     for height, label in column.ticks[:: 1 + len(column.ticks) // MAX_TICKS]:
         ax.annotate(
-            plain(label),
+            plain(label, longest),
             (place, height),
             xytext=(3, 0),
             textcoords="offset points",

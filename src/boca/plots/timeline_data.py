@@ -64,7 +64,7 @@ def of_trials(
     known = sorted((t for t in trials if _is_time(t.began)), key=lambda t: (t.began, t.number))
     known = known if last is None else known[-last:]
     if not known:
-        return Note("When trials ran is not known: this study has none, or was made by an earlier version of boca.")
+        return Note("No trial here says when it ran.")
     began = np.array([t.began for t in known], dtype=float)
     told = [t.ended for t in known if t.ended is not None and _is_time(t.ended)]
     end = max([*began.tolist(), *told]) if now is None else now

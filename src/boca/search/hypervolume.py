@@ -23,6 +23,7 @@ import numpy as np
 from boca.domain.hypervolume import Region, in_order
 from boca.domain.space import FloatArray, IntArray
 from boca.model.objectives import Objectives
+from boca.model.posterior import leading_count
 from boca.search.acquisition import log_ei
 
 _LEAST_DIFFERENCE = 1e-12  # of two logarithms: below, the difference is rounding
@@ -116,17 +117,26 @@ class HypervolumeImprovement:
         return LogEHVI(Region.above(self.reference, in_order(self.front, self.reference)))
 
     @cached_property
-    def _coarse(self) -> LogEHVI | None:
+    def _coarse(self) -> LogEHVI:
         """The improvement over a part of the front, which is never less."""
         if len(self.exact.region.low) < _BOUNDED_FROM_BOXES:
-            return None
+            return self.exact
         return LogEHVI(Region.above(self.reference, in_order(self.front, self.reference)[:_COARSE_POINTS]))
 
     def value(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n,)
         return self.exact.value(*self.objectives.moments(U))
 
     def bound(self, U: FloatArray) -> FloatArray | None:  # (n, d) -> (n,)
-        return None if self._coarse is None else self._coarse.value(*self.objectives.moments(U))
+        """Return upper bounds of the values; None if they would cost no less.
+
+        The added volume is convex in every objective, because fewer points of the front are in the way higher up.  So
+        its expectation rises with every deviation, as it does with every mean, and bounds of both give one of it.
+        """
+        slices = [model.target_slice for model in self.objectives.models.values()]
+        leading = [leading_count(each) for each in slices]
+        if None in leading and self._coarse is self.exact:
+            return None
+        return self._coarse.value(*self.objectives.upper_bounds(U))
 
     def value_and_gradient(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:  # (n, d) -> (n,), (n, d)
         found = []

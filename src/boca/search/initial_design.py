@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -26,6 +27,10 @@ again at the target, which shows how far cheap results can be trusted.  A list o
 LEAST_QUERIES = 2  # in the start: one result has no scale
 _DRAWS_OF_A_FREE_POINT = 100  # before all points of a small space are listed
 _LISTED_UP_TO = 4096  # points of a space: in a larger one, draws find a free point
+_FIRST_AT_TARGET = 1.5  # of the budget of the start: what may be spent for its first query at the target
+_CHEAPEST = 1.0 / 64.0  # of the target's cost: what is cheaper seldom ranks points as the target does
+_DECIMALS = 9  # of a log of a ratio of costs: the same fidelities are drawn in any unit of cost
+_LIKE_IN_COST = 1.2  # ratio of costs: fidelities that differ by less are drawn alike
 _DRAWS_OF_A_CHEAP_FIDELITY = 100  # before one of the grid is taken
 
 
@@ -39,23 +44,32 @@ def random_start(
     design: Design,
     fidelities: Fidelities | Sequence[Point],
     middle: bool = False,
+    spread: bool = False,
 ) -> Suggestion | None:
     """Return the next query of the start, or None after its end.
 
     Results, imported results and running trials count, so imported results replace random queries.  The first query
     that would exceed the budget of the start ends it.  [K17, app. C.1]  The first points of the problem come before
     random ones, however much they cost; with `middle`, the middle of the space does if there are none and it is cheap.
+    With `spread`, a start that is "cheap" draws z evenly by the log of its cost.
     """
     if history.chosen:
         return None
-    z = _draw_z(problem, budget, rng, costs, fidelities)
+    if spread and fidelities == "cheap" and problem.fidelity:
+        z = _spread_z(problem, budget, rng, costs)
+    else:
+        z = _draw_z(problem, budget, rng, costs, fidelities)
     used = sum(amount(t, problem, costs) for t in history)
     share = budget.start * (1.0 + 1e-12)
     best = None
-    if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= share:
-        z, best = dict(problem.target), _best_untried_at_target(problem, history)
+    most = _FIRST_AT_TARGET * share if spread and not _has_target(problem, history) else share
+    if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= most:
+        best = _best_untried_at_target(problem, history)
+        if best is not None or used + costs.target <= share:
+            z = dict(problem.target)
     is_cheap = fidelities == "cheap" or not isinstance(fidelities, str)
     first = _next_of(problem.first or _middles(problem, middle and is_cheap), history)
+    share = share if best is None else most
     is_over = len(history) >= LEAST_QUERIES and history.told(problem) and used + costs.of(z) > share
     if is_over and (first is None or not problem.first):
         return None
@@ -201,6 +215,26 @@ def _draw_z(
             return z
     affordable = [i for i in cheaper if budget.affords(costs.pessimistic(problem.grid[0][i]))]
     return dict(problem.grid[0][int(rng.choice(affordable or cheaper))])
+
+
+def _has_target(problem: Problem, history: History) -> bool:
+    return any(problem.is_target(t.z) for t in history)
+
+
+def _spread_z(problem: Problem, budget: Budget, rng: np.random.Generator, costs: Costs) -> Point:
+    """Draw a fidelity with its cost evenly on a log scale, from the cheapest halfway to the target."""
+    ratio = costs.grid / costs.target
+    cheaper = np.flatnonzero(ratio < 1.0)
+    wanted = float(rng.random())
+    affordable = [i for i in cheaper if budget.affords(costs.pessimistic(problem.grid[0][i]))]
+    allowed = np.array(affordable or cheaper, dtype=int)
+    if not len(allowed):
+        return dict(problem.target)
+    logs = np.round(np.log(ratio[allowed]), _DECIMALS)
+    least = max(float(np.min(logs)), math.log(_CHEAPEST))
+    away = np.abs(logs - (1.0 - 0.5 * wanted) * least)
+    near = allowed[away <= np.min(away) + math.log(_LIKE_IN_COST)]
+    return dict(problem.grid[0][int(rng.choice(near))])
 
 
 def _uniform_z(problem: Problem, rng: np.random.Generator, costs: Costs) -> Point:

@@ -15,6 +15,7 @@ ICML 2017.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,7 @@ from boca.strategies.boca_information import (
     relative_deviation,
 )
 from boca.strategies.boca_limits import FEASIBILITY, WHERE_FEASIBLE, anchors, cheapest_informative, weighed
+from boca.strategies.boca_probe import probe_index
 from boca.strategies.boca_turns import AIMS, TURNS
 
 # Members of Z_t that are tried at a time: mostly one of the cheapest is chosen.
@@ -101,6 +103,9 @@ class Boca:
     best of them again at the target, so that the model learns early how far cheap results can be trusted."""
     start_middle: bool = field(default=True, metadata={"off": False})
     """Begin with the middle of the space, if the problem names no first points: ranges are drawn around what works."""
+    start_spread: bool = field(default=True, metadata={"off": False})
+    """Draw the cost of z evenly on a log scale in the start, over the cheaper half of that scale, and have a result at
+    the target as soon as half of its budget is spent: z = u^2 is mostly expensive where trainings take epochs."""
     max_shrink: float = 4.0
     """Decide with length scales divided by s = max_shrink^U: if one is too long for a region, UCB and EI choose the
     same spot in every iteration (16 of 247 runs on Currin; with shrinking, 0 of 203)."""
@@ -125,6 +130,9 @@ class Boca:
     not over the best mean: with noise, a point beside the best one always looks better, because their errors are almost
     equal.  Every fourth target query has the highest bound from the results at the target alone: if cheaper results
     make a good region look bad, no other query goes there (17 of 120 runs ended far below the maximum, now 1)."""
+    probe_until: float | None = field(default=0.5, metadata={"off": None})
+    """Up to this share of the budget, a turn at the target that explores is made at about an eighth of its cost: eight
+    points are explored for the price of one, and a verdict against the cheaper fidelities is tested again."""
     target_every: float | None = field(default=1.5, metadata={"off": None})
     """If this much, in target evaluations, was spent below the target in a row, run the best point there that was only
     run below it, by mean less deviation: however much cheap queries still tell, what they promise is tested."""
@@ -155,7 +163,8 @@ class Boca:
     def __post_init__(self) -> None:
         instance_of(self.surrogate, Surrogate, "surrogate")
         flags(self, "adapt_c", "information_per_cost", "reserve_last", "success")
-        flags(self, "relative_deviation", "verify_cheap", "start_middle", "share_batch", "curves", "stop_runs")
+        flags(self, "relative_deviation", "verify_cheap", "start_middle", "start_spread", "share_batch")
+        flags(self, "curves", "stop_runs")
         object.__setattr__(self, "aims", _members(self.aims, [*AIMS], "aims"))
         turns = _members(self.target_turns, [_AIM, *TURNS], "target_turns")
         object.__setattr__(self, "target_turns", _shortest_cycle(turns))
@@ -168,6 +177,10 @@ class Boca:
         non_negative_number(self.success_caution, "success_caution")
         if not finite_number(self.information_floor, "information_floor") >= 0.0:
             raise InvalidInput(f"information_floor must be at least 0; got {self.information_floor!r}.")
+        if self.probe_until is not None and not 0.0 <= finite_number(self.probe_until, "probe_until") <= 1.0:
+            raise InvalidInput(
+                f"probe_until must be a share of the budget between 0 and 1, or None; got {self.probe_until!r}."
+            )
         if self.target_every is not None:
             positive_number(self.target_every, "target_every")
         if self.theorem is not None:
@@ -188,6 +201,7 @@ class Boca:
             start_design="uniform",
             start_fidelities="uniform",
             start_middle=False,
+            start_spread=False,
             max_shrink=1.0,
             first_c=1.0,
             information_per_cost=False,
@@ -195,6 +209,7 @@ class Boca:
             relative_deviation=False,
             aims=("ucb",),
             target_turns=("aim",),
+            probe_until=None,
             target_every=None,
             verify_cheap=False,
             reserve_last=False,
@@ -276,6 +291,7 @@ class Boca:
                 design=self.start_design,
                 fidelities=self.start_fidelities,
                 middle=self.start_middle,
+                spread=self.start_spread,
             )
         )
         if starting is not None:
@@ -353,10 +369,21 @@ class Boca:
         if self._is_overdue(problem, history, price, asked.z):
             return iteration.overdue(asked, model, rng)
         turn = iteration.turn(iteration.own_turns) if problem.is_target(asked.z) else _AIM
+        if problem.is_target(asked.z) and self._probes(budget, iteration, turn) and iteration.probe_at is not None:
+            return iteration.probe(asked, iteration.probe_at)
         if turn == _AIM:
             by = FEASIBILITY if iteration.seeks_feasibility else iteration.aim
             return iteration.decision(asked, by)
         return iteration.instead(asked, model, turn, rng)
+
+    def _probes(self, budget: Budget, iteration: Iteration, turn: str) -> bool:
+        """Whether a query at the target explores, the budget is young, and no probe came since the last one there."""
+        if self.probe_until is None or not math.isfinite(budget.total) or self.hyperparameters is not None:
+            return False
+        if iteration.feasibility or iteration.model.guard is not None or iteration.has_probed:
+            return False
+        explores = turn == _AIM or not TURNS[turn].improves
+        return explores and budget.spent < self.probe_until * budget.total
 
     def _model(self, problem: Problem, history: History, rng: np.random.Generator, *, refit: bool = False) -> Model:
         surrogate = self.surrogate
@@ -512,7 +539,8 @@ class Iteration:
         at_target = [problem.is_target(trial.z) for trial in history.chosen]
         self.t = len(at_target) + 1
         self.target_queries = sum(at_target)
-        self.own_turns = self.target_queries - self._out_of_turn()
+        probes = sum("probe" in t.why for t in history.chosen)  # each takes the place of a turn
+        self.own_turns = self.target_queries - self._out_of_turn() + probes
         self.aim = self._aim()
         self.c = adapted_c(strategy.first_c, at_target) if strategy.adapt_c else strategy.first_c
         self.beta = self._beta(model)
@@ -694,6 +722,23 @@ class Iteration:
         )
         return replace(decision, model=model, beta=self._beta(model)) if turn.is_unshrunk else decision
 
+    @cached_property
+    def probe_at(self) -> Point | None:
+        """The fidelity of a probe; None if none costs about an eighth of the target."""
+        index = probe_index(self.price.grid / self.price.target, self.xi)
+        return None if index is None else dict(self.problem.grid[0][index])
+
+    @property
+    def has_probed(self) -> bool:
+        """Whether there was a probe since the last query at the target."""
+        since = itertools.takewhile(lambda t: not self.problem.is_target(t.z), reversed(self.history.chosen))
+        return any("probe" in t.why for t in since)
+
+    def probe(self, asked: Candidate, z: Point) -> Decision:
+        """Explore below the target, where the aim would explore at it."""
+        found = best_candidate(self.problem, self.history, asked.u[None, :], lambda _: dict(z))
+        return replace(self.decision(found, self.aim), is_probe=True)
+
     def at_last(self, u: FloatArray) -> Decision:  # (d,)
         """Run a point at the target because of its cheap result."""
         chosen = Candidate(u, dict(self.problem.target), stands_in=False)
@@ -703,7 +748,7 @@ class Iteration:
         """Run the surest point that was only run below the target there; without one, where the mean is highest."""
         known = {tuple(u) for u in model.data.U[model.data.is_target]}
         untried = np.array([u for u in model.queried if tuple(u) not in known])
-        if not len(untried):
+        if self.feasibility or not len(untried):  # the surest point may lie where it is not feasible
             return replace(self.instead(asked, model, _CLOCK, rng), because=_OVERDUE)
         mu, sigma = model.moments(untried)
         ranked = untried[np.argsort(sigma - mu, kind="stable")]

@@ -48,6 +48,8 @@ class Decision:
     """Why the target, if not because of the cheaper fidelities."""
     stands_in: bool = False
     """Whether z replaces the chosen fidelity, which is running."""
+    is_probe: bool = False
+    """Whether it explores below the target, where the aim would explore at it."""
     is_last: bool = False
     """Whether it is the query that the last of the budget was kept for; one by the mean always is."""
     feasibility: Feasibility | None = None
@@ -75,6 +77,7 @@ class Decision:
             c=self.c,
             shrink=self.model.shrink,
             **({} if self.guard is None else {"guard": self.guard}),
+            **({"probe": True} if self.is_probe else {}),
             **self.model.warnings(),
         )
         if self.asked_at is not None:
@@ -104,6 +107,11 @@ class Decision:
             return "The last affordable target evaluation, kept for the point that the model expects to be best."
         if self.is_last:
             return f"The last affordable target evaluation, kept for the point {self._where_last}."
+        if self.is_probe:
+            return (
+                f"A fidelity at {self.cost_share:.3g} of the target's cost, {self.where}: the target would be chosen, "
+                "but while the budget is young, exploring below it is cheaper, and shows again what cheap queries tell."
+            )
         if self.instead is None:
             return self._aim_sentence()
         if not self.problem.fidelity:

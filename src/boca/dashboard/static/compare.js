@@ -70,10 +70,12 @@ function commonUnit(curves) {
 
 function drawComparison() {
   if (!window.Plotly || !comparison || at("comparison").hidden) return;
-  const [first] = comparison.curves;
-  const same = comparison.curves.filter((curve) => curve.direction === first?.direction);
+  const single = comparison.curves.filter((curve) => curve.direction !== null); // several objectives have no best value
+  const [first] = single;
+  const same = single.filter((curve) => curve.direction === first?.direction);
   const drawn = same.filter((curve) => curve.x.length);
-  const notes = comparison.curves.length > same.length ? [`Only studies that ${first.direction} are shown.`] : [];
+  const notes = single.length > same.length ? [`Only studies that ${first.direction} are shown.`] : [];
+  if (comparison.curves.length > single.length) notes.push("Studies with several objectives are left out.");
   const missing = same.filter((curve) => !curve.x.length).map((curve) => curve.name);
   if (missing.length) notes.push(`Without a result at the target yet: ${missing.join(", ")}.`);
   at("compare-note").textContent = notes.join(" ");
