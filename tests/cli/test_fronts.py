@@ -70,6 +70,7 @@ def test_a_study_runs_and_is_shown(folder):
     ran = command("run", "study.toml")
     assert ran.returncode == 0, ran.stderr
     assert "trials on the front" in ran.stdout
+    assert "front of 1 " in ran.stderr
     status, lines = said("best", "two.db", "two")
     front = json.loads(said("best", "two.db", "two", "--json")[1])
     assert (status, len(lines.splitlines())) == (0, len(front))

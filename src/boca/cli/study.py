@@ -76,7 +76,7 @@ def check(
 
 def _described(study: StudyFile) -> Iterator[str]:
     problem = study.problem
-    yield f"{study.name}: {problem.direction or 'several objectives'} over {len(problem.space.names)} parameters"
+    yield f"{study.name}: {problem.aims} over {len(problem.space.names)} parameters"
     yield from _parameters("space", problem.space)
     if problem.fidelity:
         yield from _parameters("fidelity", problem.fidelity, problem.target)

@@ -63,6 +63,8 @@ def _told(trial: Trial) -> object:
 
 
 def _best(history: History, ledger: Ledger) -> str:
+    if front := history.front(ledger.problem) if ledger.problem.objectives else []:
+        return f"front of {len(front)}"
     best = history.best(ledger.problem)
     return "no best yet" if best is None else f"best {text(best.value)} (#{best.number})"
 
