@@ -32,7 +32,8 @@ def decision(
     """Draw how one trial was chosen: x by the bound, z by deviation, threshold and cost.
 
     On the left are the mean and the optimistic bound along one parameter.  On the right is the deviation that a query
-    at this x has at every fidelity, beside the threshold above which it is worth its cost, and that cost below it.
+    at this x has at every fidelity, beside the threshold above which it is worth its cost, and that cost below it.  The
+    declared cost of a stored study is not known: there, costs are assumed to be in proportion to the fidelities.
 
     Args:
         source: An `Optimizer`, a `Result` or what `load` returns.

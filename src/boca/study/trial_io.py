@@ -356,7 +356,7 @@ def _value(parameter: Parameter, given: Any, is_text: bool, where: str) -> Any:
         return _meant(parameter.options, given, where) if is_text else given
     if not isinstance(given, str):
         return given
-    for kind in (int, float) if parameter.kind == "int" else (float,):  # pandas writes 10.0 for an integer
+    for kind in (int, float) if parameter.kind in ("int", "steps") else (float,):  # pandas writes 10.0 for an integer
         try:
             return kind(given)
         except ValueError:
