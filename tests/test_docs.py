@@ -274,6 +274,7 @@ def test_the_keys_of_why_are_those_of_a_real_run(run_of_why):
     real = set().union(*(trial.why for trial in run_of_why["opt"].history))
     # of misleading fidelities, of strategies with a list of them, of spaces that are no box, of limits, and of batches
     elsewhere = {"guard", "level", "sobol_index", "feasible", "outcomes", "batch"}
+    elsewhere |= {"probe", "at_bound"}  # of turns at the target that explore, of length scales that are at a bound
     elsewhere |= {"improvement", "hypervolume", "reference"}  # of several objectives
     keys = named("guide/why.md", "## Every key")
     assert len(keys) == len(set(keys))

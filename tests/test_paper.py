@@ -204,6 +204,7 @@ APPENDIX = [
     ("and no model of where they do", "success", False),
     ("nor caution in reading one", "success_caution", 0.0),
     ("the fidelities as declared", "surrogate.fidelity_axis", "as_declared"),
+    ("no conditions, so no distance of active and inactive", "surrogate.learn_inactive", False),
     ("beta_t = 0.5 d log(2 l t + 1), not that of the theorem", "theorem", None),
     ("the UCB was maximised by DIRECT", "maximizer", "direct"),
     ("x_t maximises the UCB in every iteration", "aims", ("ucb",)),

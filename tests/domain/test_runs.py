@@ -36,6 +36,12 @@ def test_a_trial_that_continues_another_has_the_origin_that_it_was_handed_out_wi
     assert (went_on.handed_out_again().start, went_on.handed_out_again().origin) == (5, 3)
 
 
+def test_the_copy_of_a_trial_has_reasons_of_its_own():
+    trial = made(0, {"a": 0.5}, {"epochs": 9}).happened(RunEvent("stopped", 3, why={"reason": "Enough."}))
+    trial.copied().stop.why["reason"] = "Changed."
+    assert trial.stop.why == {"reason": "Enough."}
+
+
 def test_a_chain_is_followed_to_its_first_trial():
     trials = [made(k, {"a": 0.5}, {"epochs": 9}, continues=c) for k, c in enumerate([None, None, 0, 2])]
     assert [t.number for t in History(trials).chain(trials[3])] == [0, 2, 3]

@@ -31,6 +31,12 @@ def test_steps_are_a_kind_of_their_own_with_the_lattice_of_int():
     assert parameter_from_json(boca.Steps(1, 64, log=True).to_json()) == boca.Steps(1, 64, log=True)
 
 
+def test_steps_may_be_typed_as_a_range():
+    assert boca.Space(epochs=(1, 52, "steps"))["epochs"] == boca.Steps(1, 52)
+    with pytest.raises(InvalidInput, match=r"'log'.*got 'steps'"):
+        boca.Space(epochs=(1.0, 52, "steps"))
+
+
 def test_steps_begin_at_one():
     with pytest.raises(InvalidInput, match=r"low is 0.*Type boca.Steps\(1, 5\)"):
         boca.Steps(0, 5)

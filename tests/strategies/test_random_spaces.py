@@ -59,19 +59,19 @@ def test_no_suggestion_of_many_breaks_a_constraint_or_sets_an_inactive_parameter
     assert_allowed(seed)
 
 
-def kernel_of(space, rng, profile):
-    encoding = Encoding(Problem(space), profile)
+def kernel_of(space, rng, profile, *, learns_inactive=False):
+    encoding = Encoding(Problem(space), profile, learns_inactive=learns_inactive)
     U = np.unique(space.to_unit(random_points(space, rng, 40)), axis=0)
     F = encoding.features(U, np.empty((len(U), 0)))
-    h = np.exp(rng.uniform(np.log(0.05), np.log(5.0), size=len(space)))
+    h = np.exp(rng.uniform(np.log(0.05), np.log(5.0), size=max(encoding.kernel.size, len(space))))
     return U, h, encoding.kernel.value(h, F, F)
 
 
 @always
-@given(seeds, st.sampled_from(["se", "matern52"]))
-def test_the_kernel_is_a_covariance(seed, profile):
+@given(seeds, st.sampled_from(["se", "matern52"]), st.booleans())
+def test_the_kernel_is_a_covariance(seed, profile, learns_inactive):
     rng = np.random.default_rng(seed)
-    U, _, K = kernel_of(random_space(rng, constrained=False), rng, profile)
+    U, _, K = kernel_of(random_space(rng, constrained=False), rng, profile, learns_inactive=learns_inactive)
     assert np.allclose(K, K.T, atol=1e-12)
     assert np.allclose(np.diagonal(K), 1.0, atol=1e-7)
     assert np.linalg.eigvalsh(K)[0] > -1e-7 * len(U)
@@ -95,6 +95,47 @@ def test_inactive_equals_inactive_and_every_active_value_is_equally_far_from_it(
         assert K[0, 1] == pytest.approx(1.0)
         radius = np.sqrt(0.5) if parameter.options else 2.0 / np.pi
         assert np.allclose(K[0, 2:], np.exp(-0.5 * (radius / h[j]) ** 2), rtol=1e-9)
+
+
+@always
+@given(seeds)
+def test_active_and_inactive_have_a_distance_of_their_own(seed):
+    """Each parameter that is active in one point alone divides the kernel by exp(1 / (2 h^2)) once more."""
+    rng = np.random.default_rng(seed)
+    space = random_space(rng, constrained=False)
+    of, state = Problem(space), rng.bit_generator.state
+    U, h, K = kernel_of(space, rng, "matern52", learns_inactive=True)
+    rng.bit_generator.state = state
+    plain = Encoding(of, "matern52")
+    F = plain.features(U, np.empty((len(U), 0)))
+    active = U >= 0.0
+    differ = (active[:, None, :] != active[None, :, :]).sum(axis=2)
+    own = np.exp(-0.5 * differ / h[-1] ** 2) if space.optional.any() else 1.0
+    np.testing.assert_allclose(K, plain.kernel.value(h[: len(space)], F, F) * own, atol=1e-10)
+
+
+def test_the_distance_is_learned():
+    """Where values jump as soon as a parameter is active, the two sides tell less of each other."""
+    kinds = boca.Choice(["a", "b", "c", "d"])
+    of = Problem(Space(kind=kinds, g=boca.Float(0.0, 1.0, when={"kind": ["a", "b"]})))
+
+    def learned(jump, **settings):
+        opt, rng = Optimizer(of, budget=None, seed=0), np.random.default_rng(0)
+        for kind in "abcd" * 8:
+            x = {"kind": kind} | ({"g": float(rng.random())} if kind in "ab" else {})
+            value = jump * ("g" in x) + np.sin(6.0 * x.get("g", 0.0)) + 0.3 * rng.standard_normal()
+            opt.add(x, None, float(value))
+        surrogate = Surrogate(warp=False, **settings)
+        return surrogate.model(of, opt.history, np.random.default_rng(0)).hyperparameters()
+
+    (far,), (near,) = (learned(jump)["h_when"] for jump in (5.0, 0.0))
+    assert far < 0.7 * near
+    assert "h_when" not in learned(5.0, learn_inactive=False)
+
+
+def test_without_conditions_nothing_is_added():
+    of = Problem(Space(a=boca.Float(0.0, 1.0), kind=boca.Choice(["a", "b"])))
+    assert Encoding(of, "se", learns_inactive=True).blocks == Encoding(of, "se").blocks
 
 
 def test_a_kernel_with_an_imputed_middle_would_not_keep_this_distance():

@@ -363,6 +363,7 @@ def test_after_a_crash_steps_that_are_reported_again_keep_their_first_value(plac
     done = opt.tell(again, None)
     assert [round(v, 9) for _, v in opt.history.curve(opt.problem, done)] == [0.3, 0.5, 0.6, 0.7, 0.8]
     assert [e.kind for e in done.events] == ["checkpoint", "again", "differs"]
+    assert "Trial 0 told two values of one step" in " ".join(opt.warnings)
     assert done.cost == cost(at(8))  # the steps that were done again are no cost
 
 

@@ -209,6 +209,14 @@ class Ledger:
             found.append(f"{count} of {len(self.history)} trials failed, {in_words(failed)}")
             where = where_trials_fail(self.problem, self.history)
             found += [] if where is None else [where]
+        twice = [t.number for t in self.history if any(event.kind == "differs" for event in t.events)]
+        if twice:
+            trials = (
+                f"Trial {twice[0]}" if len(twice) == 1 else f"{len(twice)} trials, of which the first is {twice[0]},"
+            )
+            found.append(
+                f"{trials} told two values of one step, after going on from a checkpoint; the first one is kept."
+            )
         if queued == 1:
             found.append("1 queued point has not been run: it costs more than the remaining budget.")
         elif queued:

@@ -7,6 +7,7 @@
 | `(1, 8)` | `Int(1, 8)`: both ends are integers |
 | `(0.0, 1.0)`, `(0, 1.5)` | `Float`: one end is a float |
 | `(1e-4, 1.0, "log")`, `(16, 4096, "log")` | the same on a logarithmic scale |
+| `(1, 52, "steps")` | `Steps(1, 52)`: an evaluation passes through them |
 | `["a", "b"]` | `Choice(["a", "b"])`: a list is always a choice |
 
 `(0, 1)` is refused: some who type it mean a switch, and others a share.
@@ -31,6 +32,7 @@ _DIRECTIONS: dict[str, Direction] = {
     "min": "minimize",
 }
 _LOG = "log"
+_STEPS = "steps"
 _EXAMPLES = "(1, 8) for an Int, (0.0, 1.0) for a Float, (1e-4, 1.0, 'log') for a log scale, or ['a', 'b'] for a Choice"
 
 
@@ -71,6 +73,8 @@ def _range(typed: tuple[object, ...], name: str) -> dict[str, Any]:
             f"Parameter {name!r} as a tuple must be (low, high) or (low, high, 'log'), two numbers; got {typed!r}. "
             f"Type {_EXAMPLES}."
         )
+    if scale and scale[0] == _STEPS and all(is_integer(end) for end in ends):
+        return {"type": _STEPS, "low": ends[0], "high": ends[1], "log": False}
     if scale and scale[0] != _LOG:
         raise InvalidInput(f"The third entry of parameter {name!r} must be 'log'; got {scale[0]!r} in {typed!r}.")
     are_integers = all(is_integer(end) for end in ends)

@@ -275,6 +275,7 @@ class Trial:
         told = tuple(replace(o, z=dict(o.z)) for o in self.observations)
         return replace(
             self,
+            events=tuple(replace(event, why=copy.deepcopy(dict(event.why))) for event in self.events),
             x=dict(self.x),
             planned=dict(self.planned),
             observations=told,

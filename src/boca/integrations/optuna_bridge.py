@@ -142,7 +142,7 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
     """Return a parameter as a distribution of Optuna."""
     if parameter.ends is None:
         return CategoricalDistribution(parameter.options)
-    kind: Callable[..., BaseDistribution] = IntDistribution if parameter.kind == "int" else FloatDistribution
+    kind: Callable[..., BaseDistribution] = IntDistribution if parameter.kind in ("int", "steps") else FloatDistribution
     return kind(*parameter.ends, log=parameter.log)
 
 

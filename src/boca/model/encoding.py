@@ -11,7 +11,8 @@ A parameter that may be inactive has features in which every active value is equ
 inactive ones coincide.  A choice has its indicators, all zero if it is inactive.  A number in [0, 1] lies on a quarter
 of a circle, two columns, and "inactive" is the center.  So the distance of active and inactive is the radius over the
 length scale that is learned for the parameter, and the kernel stays a covariance, because it sees nothing but distances
-in a Euclidean space.
+in a Euclidean space.  If active and inactive have a learned distance of their own, each such parameter has one more
+column, after all others of x: 1 where it is inactive.
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ class Encoding:
     """The kernel on numeric fidelities, unless there is a `fidelity_kernel`."""
     has_curves: bool = False
     """Whether results belong to curves, each of which may have a draw of noise of its own."""
+    learns_inactive: bool = False
+    """Whether active and inactive have a distance of their own, beside that of the arc: a column for each parameter
+    that may be inactive, and one length scale for all of these columns, "h_when"."""
 
     def extended(self) -> Encoding:
         """Return the encoding with a jump at the target and a trend towards it."""
@@ -81,7 +85,8 @@ class Encoding:
         return F
 
     def x_features(self, U: FloatArray) -> FloatArray:  # (n, d) -> (n, Dx)
-        return _indicators(self.problem.space, U, self.x_numeric, self._x_arcs)
+        features = _indicators(self.problem.space, U, self.x_numeric, self._x_arcs)
+        return np.column_stack([features, U[:, self._x_optional] < 0.0]) if self._x_optional else features
 
     def x_gradient(self, U: FloatArray, by_features: FloatArray) -> FloatArray:  # (n, d), (n, Dx) -> (n, d)
         """Return derivatives by unit coordinates from those by features; zero for choices and for what is inactive."""
@@ -116,8 +121,13 @@ class Encoding:
         return _arcs(self.problem.space)
 
     @cached_property
+    def _x_optional(self) -> list[int]:
+        """The unit coordinates that may be inactive, if that has a distance of its own: a column each."""
+        return np.flatnonzero(self.problem.space.optional).tolist() if self.learns_inactive else []
+
+    @cached_property
     def x_width(self) -> int:
-        return len(_column_owners(self.problem.space))
+        return len(_column_owners(self.problem.space)) + len(self._x_optional)
 
     @cached_property
     def target(self) -> FloatArray:  # (Dz,)
@@ -163,7 +173,8 @@ class Encoding:
     def kernel(self) -> Kernel:
         """The product of a kernel on the domain and one on the fidelities.  [K17, eq. 3]"""
         d = len(self.problem.space)
-        owners = _column_owners(self.problem.space)
+        when = d + (0 if self.fidelity_kernel else len(self.problem.fidelity))  # in h, after the length scales of both
+        owners = [*_column_owners(self.problem.space), *(when for _ in self._x_optional)]
         numeric = len(self.x_numeric) + 2 * len(self._x_arcs)
         columns = tuple(range(len(owners)))
         groups: list[tuple[Profile, tuple[int, ...], tuple[int, ...]]]
@@ -182,7 +193,7 @@ class Encoding:
         else:
             z_owners = _column_owners(self.problem.fidelity)
             z_columns = tuple(self.x_width + j for j in range(len(z_owners)))
-            place = d + len(self.problem.fidelity)  # in h, after the length scales
+            place = when + bool(self._x_optional)  # in h, after the length scales
             learned = self._learned_columns
             plain = [j for j in range(len(z_owners)) if j not in learned]
             count = len(z_owners) - _option_columns(self.problem.fidelity)
@@ -313,6 +324,8 @@ class Encoding:
         scales = [scale("h_x", d, math.log(0.4 * math.sqrt(self.problem.space.widest)))]
         if not self.fidelity_kernel:
             scales.append(scale("h_z", p))
+        if self._x_optional:
+            scales.append(scale("h_when", 1))
         return gp_fit.theta_blocks(_KAPPA0, scales, _ETA2, self.kernel)
 
     def prior(self, *, informative: bool, noise: Sequence[NoiseTerm] = ()) -> Prior:

@@ -66,6 +66,9 @@ class Surrogate:
     "learned": on a log scale with a power that is learned, so that what the first epoch says is no verdict on the
     others, and with a trend towards the target that all x share.  "fading": with a part of the kernel that vanishes at
     the target, too."""
+    learn_inactive: bool = field(default=True, metadata={"off": False})
+    """Learn how far active is from inactive, in a space with conditions, by one length scale of its own: otherwise the
+    length scale of each parameter decides."""
     fidelity_kernel: FidelityKernel | Profile | None = None
     """A kernel by name ("se", "matern52"), or a covariance of two fidelities (mappings by name, of arrays that
     broadcast); None: the squared exponential."""
@@ -79,7 +82,7 @@ class Surrogate:
         one_of(self.kernel, get_args(Profile), "kernel")
         one_of(self.fidelity_axis, get_args(FidelityAxis), "fidelity_axis")
         one_of(self.mean, ("gls", "median"), "mean")
-        flags(self, "priors", "rising_noise", "warp")
+        flags(self, "priors", "rising_noise", "warp", "learn_inactive")
         one_of(self.failures, get_args(Failures), "failures")
         if isinstance(self.fidelity_kernel, str):
             one_of(self.fidelity_kernel, get_args(Profile), "fidelity_kernel")
@@ -111,6 +114,7 @@ class Surrogate:
             warp=False,
             failures="worst",
             fidelity_axis="as_declared",
+            learn_inactive=False,
             fitted_results=PAPER_RESULTS,
             exact_results=PAPER_RESULTS,
         )
@@ -237,6 +241,7 @@ class Surrogate:
             axis="as_declared" if self.fidelity_kernel else self.fidelity_axis,
             fidelity_profile=self._fidelity_profile,
             has_curves=problem.steps is not None and self._covariance is None,
+            learns_inactive=self.learn_inactive,
         )
 
     @property

@@ -43,7 +43,7 @@ class Axis:
 
     @property
     def is_whole(self) -> bool:
-        return self.parameter.kind == "int"
+        return self.parameter.kind in ("int", "steps")
 
     @property
     def options(self) -> list[str]:

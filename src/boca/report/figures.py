@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from boca.plots.study import StudyView
-from boca.report import feasible_figure, front_figures, importance_figure, model_figures, trial_figures
+from boca.report import (
+    curve_figures,
+    feasible_figure,
+    front_figures,
+    importance_figure,
+    model_figures,
+    trial_figures,
+)
 from boca.report.traces import Picture
 
 
@@ -18,6 +25,7 @@ def pictures(study: StudyView, optimum: float | None = None) -> Iterator[Picture
     yield trial_figures.progress(study)
     if optimum is not None:
         yield trial_figures.regret(study, optimum)
+    yield from curve_figures.curves(study)
     yield from trial_figures.fidelities(study)
     yield importance_figure.importance(study)
     yield from model_figures.slices(study)

@@ -95,7 +95,7 @@ def kind(parameter: Parameter) -> str:
     if parameter.ends is None:
         return "one of " + ", ".join(option(value) for value in parameter.options) + active
     low, high = parameter.ends
-    name = "an integer" if parameter.kind == "int" else "a number"
+    name = {"int": "an integer", "steps": "steps"}.get(parameter.kind, "a number")
     scale = ", on a log scale" if parameter.log else ""
     return f"{name} from {option(low)} to {option(high)}{scale}{active}"
 

@@ -312,10 +312,11 @@ class Optimizer:
             value: what the evaluation is worth at this step: a number, or numbers by name if outcomes have limits.
             noise: the variance of this value, if it is known; or variances by name.
         """
-        running = self._reports.ahead(self._running(trial))
+        history = self._history
+        running = self._reports.ahead(self._running(trial, history))
         number = runs.checked_step(self.problem, running, step)
         told = runs.told_at(self.problem, running, number, value, noise, self._seconds_so_far(running))
-        report, differs = runs.unless_known(self.problem, self._history, running, Report(number, told))
+        report, differs = runs.unless_known(self.problem, history, running, Report(number, told))
         stored = self._reports.put(running, report)
         if differs is not None:
             log.warning("%s", runs.difference_in_words(running, differs))
@@ -604,17 +605,17 @@ class Optimizer:
         self._handed_out.pop(trial.number, None)
         return done.copied()
 
-    def _stored(self, trial: Trial | int) -> Trial:
-        """Return the trial as it is stored."""
+    def _stored(self, trial: Trial | int, history: History | None = None) -> Trial:
+        """Return the trial as it is stored, or as it is in a history that was just read."""
         number = trial.number if isinstance(trial, Trial) else trial
-        history = self._history
+        history = self._history if history is None else history
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(history):
             raise InvalidTrial(f"There is no trial {number!r}: this study has {len(history)}. Nothing was changed.")
         return history[int(number)]
 
-    def _running(self, trial: Trial | int) -> Trial:
+    def _running(self, trial: Trial | int, history: History | None = None) -> Trial:
         """Return the trial as it is stored, or say why it cannot take a result."""
-        stored = self._stored(trial)
+        stored = self._stored(trial, history)
         number = stored.number
         attempt, _ = self._handed_out.get(stored.number, (stored.attempt, 0.0))
         refuse_result(stored, replace(stored, attempt=trial.attempt if isinstance(trial, Trial) else attempt))
