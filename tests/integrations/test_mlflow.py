@@ -175,3 +175,29 @@ def test_several_objectives_are_logged_by_name(uri: str) -> None:
     for logged, trial in zip(children(runs, logger.run_id), result.history, strict=True):
         assert logged.data.metrics["outcome.loss"] == trial.outcomes["loss"]
         assert "value" not in logged.data.metrics
+
+
+def test_the_reports_of_a_training_are_at_their_own_steps(uri: str) -> None:
+    from mlflow.tracking import MlflowClient
+
+    def training(x: dict[str, Any], z: dict[str, Any], run: boca.Run) -> None:
+        for step in run.steps():
+            run.report(step, 1.0 / step)
+
+    from boca.integrations.mlflow import MLflowLogger
+
+    logger = MLflowLogger("steps", tracking_uri=uri)
+    boca.minimize(
+        training,
+        SPACE,
+        boca.Space(epochs=boca.Steps(1, 4)),
+        cost=lambda z: z["epochs"],
+        budget=boca.targets(1),
+        strategy=boca.GPUCB(),
+        seed=0,
+        callbacks=logger,
+    )
+    (trial,) = [run for run in runs_of(uri, "steps").values() if "boca.number" in run.data.tags]
+    history = MlflowClient(tracking_uri=uri).get_metric_history(trial.info.run_id, "value")
+    assert [(metric.step, metric.value) for metric in history] == [(step, 1.0 / step) for step in range(1, 5)]
+    assert trial.data.metrics["cost"] == 4.0

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from boca.domain.errors import BocaError, InvalidInput
+from boca.domain.observation import OBJECTIVE
+from boca.domain.problem import Problem
 from boca.domain.trial import Trial
 from boca.study.optimizer import Optimizer
 
@@ -24,7 +26,8 @@ class MLflowLogger:
 
     The run of the study has the target, the strategy and the seed, and as metrics over the trials `best` (at the
     target) and `spent`.  The run of a trial has x and z as parameters, `value`, `outcome.NAME`, `cost` and `seconds` as
-    metrics, and its state, its phase, its reason and its notes as tags.  It ends as FAILED if the trial failed, and the
+    metrics, and its state, its phase, its reason and its notes as tags.  Of an evaluation that passes through steps,
+    `value` and `outcome.NAME` have every report, at its own step.  It ends as FAILED if the trial failed, and the
     run of the study if an error ended it.  No run becomes MLflow's active one, so what an objective logs itself is not
     affected.
 
@@ -52,7 +55,6 @@ class MLflowLogger:
         self._log_trial(optimizer, trial)
         best = optimizer.best
         totals = {"spent": optimizer.spent} | ({} if best is None else {"best": best.value})
-        totals |= {"front": float(len(optimizer.front))} if optimizer.problem.objectives else {}
         self._client.log_batch(self.run_id, metrics=_metrics(totals, step=trial.number))
 
     def fail(self, error: BaseException) -> None:
@@ -73,7 +75,7 @@ class MLflowLogger:
         run = self._client.create_run(self._experiment_id, run_name=optimizer.name, tags={"boca.study": optimizer.name})
         problem = optimizer.problem
         settings = {
-            "direction": problem.aims,
+            "direction": problem.direction,
             "strategy": type(optimizer.strategy).__name__,
             "seed": optimizer.seed,
             **{f"target.{name}": value for name, value in problem.target.items()},
@@ -100,7 +102,7 @@ class MLflowLogger:
         }
         self._client.log_batch(
             run.info.run_id,
-            metrics=_metrics(_measured(trial), step=trial.number),
+            metrics=_metrics_of(optimizer.problem, trial),
             params=_params({**trial.x, **trial.z}),
             tags=[RunTag(name, str(text)[:_MAX_TAG]) for name, text in tags.items()],
         )
@@ -112,6 +114,17 @@ def _measured(trial: Trial) -> dict[str, float | None]:
     """Return the numbers of a trial: its value, its outcomes by name, its cost and its seconds."""
     own: dict[str, float | None] = {"value": trial.value, "cost": trial.cost, "seconds": trial.seconds}
     return {f"outcome.{name}": value for name, value in trial.outcomes.items()} | own
+
+
+def _metrics_of(problem: Problem, trial: Trial) -> list[Any]:
+    """Return the metrics of a trial; its reports at their steps, if it passes through steps."""
+    if problem.steps is None:
+        return _metrics(_measured(trial), step=trial.number)
+    found = _metrics({"cost": trial.cost, "seconds": trial.seconds}, step=trial.number)
+    for told in trial.observations:
+        name = "value" if told.outcome == OBJECTIVE else f"outcome.{told.outcome}"
+        found += _metrics({name: told.value}, step=problem.step(told.z))
+    return found
 
 
 def _metrics(values: Mapping[str, float | None], *, step: int) -> list[Any]:
