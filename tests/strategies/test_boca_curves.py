@@ -95,8 +95,8 @@ def test_it_finds_more_than_without_curves():
         return max(score({"a": 0.3, "b": b}, 16) for b in np.linspace(0.5, 1.0, 200)) - opt.best.value
 
     plain = boca.Boca(curves=False, stop_runs=False)
-    ours = [regret(studied(budget=6, trials=90, seed=k)) for k in range(2)]
-    theirs = [regret(studied(budget=6, trials=90, seed=k, strategy=plain, saves=False)) for k in range(2)]
+    ours = [regret(studied(budget=6, trials=90, seed=k)) for k in range(4)]
+    theirs = [regret(studied(budget=6, trials=90, seed=k, strategy=plain, saves=False)) for k in range(4)]
     assert np.mean(ours) < np.mean(theirs)
 
 
