@@ -22,12 +22,12 @@ def study(problem=PROBLEM, results=(), budget=None):
     return optimizer
 
 
-def start(optimizer, *, total=100.0, seed=0, design="uniform", fidelities="uniform"):
+def start(optimizer, *, total=100.0, spent=0.0, seed=0, design="uniform", fidelities="uniform"):
     problem, history = optimizer.problem, optimizer.history
     return random_start(
         problem,
         history,
-        boca.Budget(total, 0.1 * total),
+        boca.Budget(total, 0.1 * total, spent),
         RANDOM(seed),
         costs(problem, history),
         design=design,
@@ -53,6 +53,13 @@ def test_the_start_ends_before_it_exceeds_its_budget():
 
 def test_there_are_at_least_two_queries():
     assert len(grown(study(), 0.5)) == 2
+
+
+def test_a_start_of_queries_that_cost_nothing_ends_with_what_choosing_them_cost():
+    free = boca.Problem(SPACE, FIDELITY, cost=lambda z: 1e-6, target={"z": 0.8})
+    results = [({"a": 0.1 * k, "b": 0.5}, {"z": 0.8}, 1.0) for k in range(5)]
+    assert start(study(free, results), spent=29.0) is not None
+    assert start(study(free, results), spent=31.0) is None
 
 
 def test_imported_results_replace_random_ones():

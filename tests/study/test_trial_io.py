@@ -434,3 +434,23 @@ def test_json_lines_have_the_attempts_without_a_result(study):
     lines = [json.loads(line) for line in trial_io.text(study.history, "jsonl", lost).splitlines()]
     assert lines[7]["attempts"] == [lost[7][0].to_json()]
     assert not any("attempts" in line for k, line in enumerate(lines) if k != 7)
+
+
+FORMULAS = ["=1+1", "+cmd", "-x", "@sum", "'=quoted", "''-twice", "plain", "'plain", "-1.5", "\tx"]
+
+
+def test_no_cell_is_a_formula_and_every_text_comes_back(tmp_path):
+    problem = boca.Problem(boca.Space(kind=boca.Choice(FORMULAS), a=boca.Float(-1, 1)))
+    opt = boca.Optimizer(problem, budget=None, strategy=boca.RandomSearch(), seed=1)
+    for kind in FORMULAS:
+        opt.add({"kind": kind, "a": -0.5}, None, -1.0)
+    opt.fail(opt.ask(), "=HYPERLINK(1)")
+    file = tmp_path / "trials.csv"
+    file.write_text(trial_io.text(opt.history, "csv"))
+    for row in csv.DictReader(io.StringIO(file.read_text())):
+        for cell in row.values():
+            assert cell[:1] not in ("=", "+", "@", "\t")
+            assert not cell.startswith("-") or float(cell) < 0
+    again = boca.Optimizer(problem, budget=None, strategy=boca.RandomSearch(), seed=2)
+    again.add_all(file)
+    assert [t.x for t in again.history] == [t.x for t in opt.history if t.added]

@@ -123,6 +123,8 @@ def _driven(
             timeout=study.timeout,
             max_retries=study.max_retries,
             grace=study.grace,
+            checkpoints=study.checkpoints,
+            keep_checkpoints=study.keep_checkpoints,
             callbacks=() if show is None else show,
             progress=False,
         ),

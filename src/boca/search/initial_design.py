@@ -34,6 +34,10 @@ _LIKE_IN_COST = 1.2  # ratio of costs: fidelities that differ by less are drawn 
 _DRAWS_OF_A_CHEAP_FIDELITY = 100  # before one of the grid is taken
 
 
+# Of the whole budget: the start ends there also if its queries cost next to nothing, because choosing them was charged.
+_MOST_SPENT = 0.3
+
+
 def random_start(
     problem: Problem,
     history: History,
@@ -70,7 +74,8 @@ def random_start(
     is_cheap = fidelities == "cheap" or not isinstance(fidelities, str)
     first = _next_of(problem.first or _middles(problem, middle and is_cheap), history)
     share = share if best is None else most
-    is_over = len(history) >= LEAST_QUERIES and history.told(problem) and used + costs.of(z) > share
+    is_paid = used + costs.of(z) > share or budget.spent > _MOST_SPENT * budget.total
+    is_over = len(history) >= LEAST_QUERIES and history.told(problem) and is_paid
     if is_over and (first is None or not problem.first):
         return None
     if first is not None:

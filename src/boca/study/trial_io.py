@@ -13,6 +13,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from boca.domain.trial import History, State, Trial
 
 Format: TypeAlias = Literal["csv", "jsonl"]
 
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _LONGEST_CELL = 2**27  # characters
 _PARTS = {"x": "x", "z": "z", "outcome": "outcomes", "noise": "noises", "note": "notes"}  # column -> key in JSON
 _CLOCK = frozenset({"began", "ended", "host", "process", "worker", "attempt", "version"})
@@ -69,7 +71,7 @@ def text(history: History, format: Format, attempts: Attempts | None = None) -> 
     file = io.StringIO()
     writer = csv.DictWriter(file, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: _escaped(_cell(value)) for name, value in row.items()} for row in rows)
     return file.getvalue()
 
 
@@ -84,6 +86,23 @@ def _object(trial: Trial, attempts: Sequence[Attempt]) -> dict[str, Any]:
     more["reports"] = [_report(row) for row in told]
     own = {name: getattr(trial, name) for name in names} | said | trial.clock()
     return own | {name: kept for name, kept in more.items() if kept}
+
+
+def _escaped(cell: object) -> object:
+    """Return a cell that a spreadsheet does not take for a formula: such a text begins with one apostrophe more."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not _is_number(cell) else cell
+
+
+def _unescaped(cell: Any) -> Any:
+    return cell[1:] if isinstance(cell, str) and cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _report(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,7 +266,7 @@ def _from_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                     f"{where} has {more} cells than the file has columns ({columns}). "
                     "Put quotes around a cell that contains a comma."
                 )
-            yield where, record
+            yield where, {name: _unescaped(cell) for name, cell in record.items()}
         return
     for number, line in enumerate(content.split("\n"), start=1):  # JSON texts may hold the other line separators
         if line.strip():

@@ -11,6 +11,14 @@ within its argument.  The program also finds the point in its environment:
     BOCA_RESULT                    a file to write the value to, as JSON: {"value": 0.93}, or the bare number; with
                                    limits, all outcomes by name: {"loss": 0.1, "latency": 14}; the rest is notes
 
+If a fidelity is `steps`, the program can also report them, be stopped, and go on from a checkpoint; see
+`boca.studyfile.watch`:
+
+    BOCA_REPORTS                   a pipe for a line `step value` after each step, or `step {"loss": 0.1, ...}`
+    BOCA_START, BOCA_END           the step to go on from, 0 from scratch, and the last one
+    BOCA_CHECKPOINT                what was left at the step BOCA_START; empty from scratch
+    BOCA_SAVE                      a folder: what is renamed there to its step is the checkpoint of that step
+
 A parameter that is inactive is absent from the environment and from the JSON, and empty in the arguments.  A string is
 written as it is, any other value as JSON: a float with all its digits, a flag as true or false.
 """
@@ -39,8 +47,10 @@ import numpy as np
 
 from boca.domain.errors import BocaError, InvalidInput
 from boca.domain.space import finite_number
+from boca.execution.executors.handle import Run
 from boca.execution.executors.worker import is_lacking
 from boca.studyfile.importing import nearest
+from boca.studyfile.watch import TICK_SECONDS, Watch
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -81,6 +91,8 @@ class Command:
     """Further variables."""
     runs: str | None = None
     """A folder in which every call gets a new one to run in, which is kept; None runs all in `folder`."""
+    stop_grace: float = 10.0
+    """Seconds from SIGTERM to SIGKILL, if the command is to stop before its last step."""
 
     def __post_init__(self) -> None:
         """Refuse a line with which every trial would fail."""
@@ -96,8 +108,13 @@ class Command:
                 raise InvalidInput(f"command must not have the character NUL; got {self.line!r}.")
             _PIECE.sub(self._check, argument)
 
-    def __call__(self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None) -> float | dict[str, Any]:
-        """Run the command at this point, pass on its output, and return its value, or what it wrote by name."""
+    def __call__(
+        self, x: Mapping[str, Any], z: Mapping[str, Any] | None = None, run: Run | None = None
+    ) -> float | dict[str, Any] | None:
+        """Run the command at this point, pass on its output, and return its value, or what it wrote by name.
+
+        With a run, it may return None: the last report is then the result.
+        """
         point = {"x": _plain(x), "z": _plain(z or {})}
         values = {name: _text(value) for part in point.values() for name, value in part.items()}
         arguments = [_PIECE.sub(lambda piece: _filled(piece, values), argument) for argument in self._template()]
@@ -113,7 +130,13 @@ class Command:
                 "BOCA_RESULT": str(result),
                 "BOCA_STUDY_FOLDER": self.folder,
             }
-            printed = _run(arguments, folder, environment, scratch)
+            if run is None:
+                printed = _run(arguments, folder, environment, scratch)
+            else:
+                with Watch(run, scratch, grace=self.stop_grace) as watch:
+                    printed = _run(arguments, folder, {**environment, **watch.environment}, scratch, watch)
+                    if watch.has_stopped or (watch.has_reported and not os.path.lexists(result)):
+                        return None
             return _written(result, self.returns_outcomes) if os.path.lexists(result) else _last_number(printed)
 
     def _template(self) -> list[str]:
@@ -204,17 +227,21 @@ class _Stream:
         return ("..." if self._is_cut else "") + self._tail.decode(errors="replace")
 
 
-def _run(arguments: Sequence[str], folder: str, environment: Mapping[str, str], scratch: str) -> str:
+def _run(
+    arguments: Sequence[str], folder: str, environment: Mapping[str, str], scratch: str, watch: Watch | None = None
+) -> str:
     """Run a program and return the end of its output, or raise how it failed."""
     out, err = _Stream(sys.stdout), _Stream(sys.stderr)
     process, report = _start(arguments, folder, environment, scratch)
     with process, open(report, "rb", buffering=0):
         try:
-            outcome = _listen(process, report, out, err)
+            outcome = _listen(process, report, out, err, watch)
         except BaseException:  # Ctrl-C too: the command must not outlive this call
             _end(process)
             raise
-    if outcome == "0":
+    if watch is not None:
+        watch.take()
+    if outcome == "0" or (watch is not None and watch.has_stopped):
         return out.end
     raise CommandFailed(_failure(outcome, arguments[0], err.end))
 
@@ -254,7 +281,9 @@ def _start(
     return process, report
 
 
-def _listen(process: subprocess.Popen[bytes], report: int, out: _Stream, err: _Stream) -> str:
+def _listen(
+    process: subprocess.Popen[bytes], report: int, out: _Stream, err: _Stream, watch: Watch | None = None
+) -> str:
     """Return the supervisor's report on the command; empty if it was killed, which ends the command too.
 
     The end of the command is its report, not the end of its output, which a daemon may hold open forever.
@@ -264,10 +293,16 @@ def _listen(process: subprocess.Popen[bytes], report: int, out: _Stream, err: _S
     outputs: dict[int, Callable[[bytes], None]] = {process.stdout.fileno(): out, process.stderr.fileno(): err}
     said = b""
     with selectors.DefaultSelector() as selector:
-        for pipe in (report, *outputs):
+        for pipe in (report, *outputs, *([] if watch is None else [watch.pipe])):
             selector.register(pipe, selectors.EVENT_READ)
         while not said.endswith(b"\n"):
-            for pipe in [key.fd for key, _ in selector.select()]:
+            ready = [key.fd for key, _ in selector.select(None if watch is None else TICK_SECONDS)]
+            if watch is not None:
+                watch.take()
+                watch.stop_if_due(said.partition(b" ")[0])
+            for pipe in ready:
+                if watch is not None and pipe == watch.pipe:
+                    continue
                 data = os.read(pipe, _READ_SIZE)
                 if pipe == report:
                     said += data or b"\n"

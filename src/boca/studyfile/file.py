@@ -45,7 +45,9 @@ from boca.domain.space import (
     positive_number,
     whole_number,
 )
+from boca.execution.checkpoints import checked_place
 from boca.execution.options import OnError
+from boca.execution.runs import takes_run
 from boca.strategies import Strategy
 from boca.strategies.base import check
 from boca.strategies.registry import STRATEGIES
@@ -59,6 +61,7 @@ from boca.studyfile.settings import Table, configured, only
 
 _LIMITS: Mapping[str, type[AtMost] | type[AtLeast]] = {"at_most": AtMost, "at_least": AtLeast}
 _UNITS = ("targets", "seconds", "cost")
+_STOP_GRACE = 10.0  # seconds from SIGTERM to SIGKILL: enough to write a checkpoint
 _LARGEST_SEED = 2**63 - 1  # the largest integer of a database
 
 
@@ -86,6 +89,10 @@ class StudyFile:
     """How often an evaluation is tried again after its process died; 2 by default."""
     grace: float
     """Seconds for running trials to finish after SIGTERM; 0 by default."""
+    checkpoints: Path | None
+    """The folder for checkpoints; by default beside the database."""
+    keep_checkpoints: int | None
+    """How many checkpoints of trials that have ended are kept at most; None for as many as decisions can use."""
     on_error: OnError
     """Whether a failed trial lets the run continue, or ends it."""
     place: Place
@@ -155,6 +162,10 @@ def _study(document: Table, file: Path) -> StudyFile:
     max_retries = _whole(document.get("max_retries", 2), "max_retries", least=0)
     timeout = None if "timeout" not in document else positive_number(document["timeout"], "timeout")
     grace = non_negative_number(document.get("grace", 0.0), "grace")
+    stop_grace = non_negative_number(document.get("stop_grace", _STOP_GRACE), "stop_grace")
+    checkpoints = _checkpoints(document.get("checkpoints"), folder)
+    keep = document.get("keep_checkpoints")
+    keep_checkpoints = None if keep is None else _whole(keep, "keep_checkpoints", least=0)
     storage = _storage(document.get("storage"), folder, name)
     cost = _cost(document.get("cost"), fidelity, folder)
     problem = Problem(
@@ -168,7 +179,7 @@ def _study(document: Table, file: Path) -> StudyFile:
         **aims,
     )
     strategy = _strategy(document.get("strategy"), problem, folder)
-    objective = _objective(document, problem, folder, place)
+    objective = _objective(document, problem, folder, place, stop_grace)
     return StudyFile(
         name,
         problem,
@@ -181,6 +192,8 @@ def _study(document: Table, file: Path) -> StudyFile:
         timeout,
         max_retries,
         grace,
+        checkpoints,
+        keep_checkpoints,
         on_error,
         place,
         file.parent,
@@ -258,8 +271,10 @@ def _constrained(space: Space, given: object) -> Space:
 
 
 def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
+    kinds = [kind for kind in KINDS if is_fidelity or kind != "steps"]
     if "type" not in table:
-        raise InvalidInput(f"{what}.type is missing; got {table!r}. Give 'float', 'int' or 'choice'.")
+        some = ", ".join(map(repr, kinds[:-1]))
+        raise InvalidInput(f"{what}.type is missing; got {table!r}. Give {some} or {kinds[-1]!r}.")
     kind = table["type"]
     one_of(kind, KINDS, f"{what}.type")
     if "target" in table and not is_fidelity:
@@ -374,7 +389,7 @@ def _budget(given: object) -> Limit:
 # Objective and storage ------------------------------------------------------------------------------------------------
 
 
-def _objective(document: Table, problem: Problem, folder: str, place: Place) -> Callable[..., Any]:
+def _objective(document: Table, problem: Problem, folder: str, place: Place, stop_grace: float) -> Callable[..., Any]:
     given = [key for key in ("objective", "command") if key in document]
     if len(given) != 1:
         raise InvalidInput(
@@ -386,7 +401,7 @@ def _objective(document: Table, problem: Problem, folder: str, place: Place) -> 
         kept = document.get("trial_folders")
         runs = None if kept is None else os.path.join(folder, _string(kept, "trial_folders"))
         names = (*problem.space.names, *problem.fidelity)
-        return Command(path, folder, names, returns_outcomes, place.environment, runs)
+        return Command(path, folder, names, returns_outcomes, place.environment, runs, stop_grace)
     if "trial_folders" in document:
         raise InvalidInput(
             f"trial_folders = {document['trial_folders']!r} is for a command; this study has objective = {path!r}. "
@@ -395,7 +410,8 @@ def _objective(document: Table, problem: Problem, folder: str, place: Place) -> 
     objective = imported(path, "objective", folder)
     if not callable(objective):
         raise InvalidInput(f"objective = {path!r} must be a function; got {objective!r}.")
-    arguments = ("x", "z") if problem.fidelity else ("x",)
+    has_run = takes_run(objective, problem)
+    arguments = ("x", "z", "run") if has_run else ("x", "z") if problem.fidelity else ("x",)
     try:
         inspect.signature(objective).bind(*arguments)
     except TypeError as error:
@@ -404,6 +420,11 @@ def _objective(document: Table, problem: Problem, folder: str, place: Place) -> 
     except ValueError:  # some functions written in C have no signature
         pass
     return cast(Callable[..., Any], objective)
+
+
+def _checkpoints(given: object, folder: str) -> Path | None:
+    """Return the folder for checkpoints; one that is not absolute is relative to the folder of the study."""
+    return None if given is None else checked_place(os.path.join(folder, _string(given, "checkpoints")))
 
 
 def _storage(given: object, folder: str, name: str) -> str:

@@ -35,11 +35,11 @@ _LIMIT = {
     "oneOf": [{"required": ["at_most"]}, {"required": ["at_least"]}],
 }
 
-KINDS: Final = ("float", "int", "choice")
+KINDS: Final = ("float", "int", "steps", "choice")
 """Of parameters."""
 
 PARAMETER: Final[Mapping[str, Key]] = {
-    "type": Key('"float", "int" or "choice"', "required", "", "its kind", {}),
+    "type": Key('"float", "int", "steps" or "choice"', "required", "", "its kind; steps for a fidelity", {}),
     "low": Key("number", "required, but for a choice", "its own", "the lower bound", {"type": "number"}),
     "high": Key("number", "required, but for a choice", "its own", "the upper bound", {"type": "number"}),
     "log": Key("true or false", "false", "", "whether its scale is logarithmic", {"type": "boolean"}),
@@ -171,6 +171,23 @@ KEYS: Final[Mapping[str, Key]] = {
         {"enum": ["fail", "raise"]},
     ),
     "grace": Key("number", "0", "seconds", "for running trials to finish after SIGTERM", _NOT_NEGATIVE),
+    "stop_grace": Key(
+        "number", "10", "seconds", "of a command that is stopped at a step: from SIGTERM to SIGKILL", _NOT_NEGATIVE
+    ),
+    "checkpoints": Key(
+        "text",
+        "beside the storage",
+        "",
+        "the folder for checkpoints of evaluations that pass through steps",
+        _TEXT,
+    ),
+    "keep_checkpoints": Key(
+        "integer",
+        "all that decisions can use",
+        "checkpoints",
+        "how many of trials that have ended are kept at most",
+        {"type": "integer", "minimum": 0},
+    ),
     "storage": Key("URL", "the file NAME.db beside the study file", "", "where the study is stored", _TEXT),
     "where": Key(
         "list of text", "none", "", 'constraints on x, such as "a + b <= 1"', {"type": "array", "items": _TEXT}

@@ -8,6 +8,7 @@ point and return an outcome, whatever the objective does.
 | None | this process and thread | the run | not possible |
 | n, or Workers(n, memory=...) | n worker processes | one trial | the worker is killed |
 | a concurrent.futures.Executor | its workers | all running trials, and the pool | the worker stays busy until it ends |
+| an executor of submitit | jobs of SLURM | one trial | the job is cancelled |
 | a Dask Client | its workers | the trials of that worker | the worker is killed if it has one thread and a nanny |
 | the module ray | its workers | one trial | the worker is killed |
 
@@ -27,6 +28,7 @@ from boca.execution.executors.base import Engine, Objective, Outcome, checked_ti
 from boca.execution.executors.inflight import InFlightEngine
 from boca.execution.executors.inline import Inline, refuse_timeout
 from boca.execution.executors.pool import Pool
+from boca.execution.executors.submitit import Submitit, is_submitit
 from boca.execution.executors.workers import WorkerEngine, Workers
 
 __all__ = ["Engine", "Outcome", "Workers", "checked_workers", "engine", "refuse_wrong_timeout"]
@@ -47,6 +49,8 @@ def engine(executor: object, objective: Objective, *, takes_fidelity: bool, work
         executor = Workers(int(executor))
     if isinstance(executor, Workers):
         return WorkerEngine(executor, objective, takes_fidelity=takes_fidelity)
+    if is_submitit(executor):
+        executor = Submitit(executor)
     if isinstance(executor, concurrent.futures.Executor):
         return InFlightEngine(Pool(executor, objective, workers), takes_fidelity=takes_fidelity, workers=workers)
     if _is_dask_client(executor):
@@ -59,8 +63,8 @@ def engine(executor: object, objective: Objective, *, takes_fidelity: bool, work
         return InFlightEngine(Ray(executor, objective), takes_fidelity=takes_fidelity, workers=workers)
     raise InvalidInput(
         "executor must be None for this process, a number of worker processes, boca.executors.Workers(n, memory=...), "
-        "a concurrent.futures.Executor, a Dask Client (distributed.Client), or the module ray after ray.init(); "
-        f"got {executor!r}."
+        "a concurrent.futures.Executor, an executor of submitit, a Dask Client (distributed.Client), or the module ray "
+        f"after ray.init(); got {executor!r}."
     )
 
 

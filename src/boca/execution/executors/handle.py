@@ -188,18 +188,39 @@ class Run:
                 return
             self._link.flush()
             own = Path(folder) / f"{self.trial:06d}"
-            name = secrets.token_hex(4)
-            part = own / f".{name}.part"
+            part = own / f".{secrets.token_hex(4)}.part"
             part.mkdir(parents=True)
             try:
                 yield part
-                stamp.write(part, study=self._plan.study, trial=self.trial, attempt=self._plan.attempt, step=step)
-                path = stamp.move(part, own / f"{step:08d}-{name}")
+                self._keep(part, step)
             except BaseException:
                 shutil.rmtree(part, ignore_errors=True)
                 raise
-            self._link.saved(step, os.fspath(path))
-            self._checkpoint = path
+
+    @property
+    def inbox(self) -> Path | None:
+        """A folder in which a program can leave what `adopt` makes a checkpoint; None if nothing can be continued."""
+        if self._plan.folder is None:
+            return None
+        folder = Path(self._plan.folder) / f"{self.trial:06d}" / f".{secrets.token_hex(4)}.inbox"
+        folder.mkdir(parents=True)
+        return folder
+
+    def adopt(self, left: Path, step: int) -> None:
+        """Make a file or a folder that a program has left in the inbox the checkpoint of a step, under its name."""
+        with self._lock:
+            self._link.flush()
+            part = left.parent.with_name(f".{secrets.token_hex(4)}.part")
+            part.mkdir()
+            left.rename(part / left.name)
+            self._keep(part, step)
+
+    def _keep(self, part: Path, step: int) -> None:
+        """Make a folder that is complete the checkpoint."""
+        stamp.write(part, study=self._plan.study, trial=self.trial, attempt=self._plan.attempt, step=step)
+        path = stamp.move(part, part.with_name(f"{step:08d}-{part.name.split('.')[1]}"))
+        self._link.saved(step, os.fspath(path))
+        self._checkpoint = path
 
     def settle(self, returned: object) -> tuple[object, bool]:
         """Return what an objective returned, and whether its last report is the result instead.
