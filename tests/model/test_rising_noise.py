@@ -162,7 +162,8 @@ def test_a_problem_with_one_noise_is_searched_as_without_it(name):
     bench = problems.get(name, seed=0)
 
     def asked(surrogate):
-        optimizer = Optimizer(bench.problem, budget=targets(12), strategy=Boca(surrogate=surrogate), seed=0)
+        strategy = Boca(surrogate=surrogate, start_spread=False, probe_until=None)
+        optimizer = Optimizer(bench.problem, budget=targets(12), strategy=strategy, seed=0)
         rng = np.random.default_rng(0)
         while (trial := optimizer.ask()) is not None:
             optimizer.tell(trial, bench.observe(trial.x, trial.z, rng))
