@@ -55,6 +55,7 @@ class MLflowLogger:
         self._log_trial(optimizer, trial)
         best = optimizer.best
         totals = {"spent": optimizer.spent} | ({} if best is None else {"best": best.value})
+        totals |= {"front": float(len(optimizer.front))} if optimizer.problem.objectives else {}
         self._client.log_batch(self.run_id, metrics=_metrics(totals, step=trial.number))
 
     def fail(self, error: BaseException) -> None:
@@ -75,7 +76,7 @@ class MLflowLogger:
         run = self._client.create_run(self._experiment_id, run_name=optimizer.name, tags={"boca.study": optimizer.name})
         problem = optimizer.problem
         settings = {
-            "direction": problem.direction,
+            "direction": problem.aims,
             "strategy": type(optimizer.strategy).__name__,
             "seed": optimizer.seed,
             **{f"target.{name}": value for name, value in problem.target.items()},
