@@ -50,6 +50,9 @@ _EXAMPLES: Final = {
     "max_retries": "2",
     "on_error": '"fail"',
     "grace": "0",
+    "stop_grace": "10",
+    "checkpoints": '"checkpoints"',
+    "keep_checkpoints": "20",
     "storage": '"sqlite:///study.db"',
     "where": '["a <= b"]',
     "subject_to": "{ latency = { at_most = 20.0 } }",
@@ -88,7 +91,7 @@ def _optional(*, command: bool) -> str:
     lines = ["# All that follows is optional."]
     for name, example in _EXAMPLES.items():
         key = KEYS[name]
-        if name == "trial_folders" and not command:
+        if name in ("trial_folders", "stop_grace") and not command:
             continue
         unit = f", in {key.unit}" if key.unit else ""
         lines += textwrap.wrap(
