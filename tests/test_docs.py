@@ -103,8 +103,17 @@ def test_every_block_is_seen():
     for name, text in EVERYWHERE.items():
         fences = re.findall(r"^[ ]*```", text, flags=re.MULTILINE)
         assert len(fences) == 2 * len(blocks(text)), f"{name}: a fence is not closed, or closed with another indent"
-        unknown = {block.language for block in blocks(text)} - {"python", "sh", "toml", "text", "json"}
-        assert not unknown, f"{name}: blocks are of python, sh, toml, text or json, so that they are checked: {unknown}"
+        unknown = {block.language for block in blocks(text)} - {"python", "sh", "toml", "text", "json", "yaml"}
+        assert not unknown, (
+            f"{name}: blocks are of python, sh, toml, text, json or yaml, so that they are checked: {unknown}"
+        )
+
+
+@pytest.mark.parametrize("name", [name for name, text in EVERYWHERE.items() if blocks(text, "yaml")])
+def test_yaml_that_is_shown_can_be_read(name):
+    yaml = pytest.importorskip("yaml")
+    for block in blocks(EVERYWHERE[name], "yaml"):
+        assert all(isinstance(document, dict) for document in yaml.safe_load_all(block.source))
 
 
 def listed():
