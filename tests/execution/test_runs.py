@@ -110,6 +110,25 @@ def test_an_exception_after_reports_fails_the_trial_and_keeps_its_reports():
         assert (trial.reason or "").startswith("RuntimeError: no more")
 
 
+def test_a_number_that_is_returned_early_never_counts_at_the_target():
+    def gives_up(x: Any, z: Any, run: boca.Run) -> float:
+        best = math.inf
+        for step in range(1, z["epochs"] + 1):
+            best = min(best, loss(x, step) + (step == 3))
+            run.report(step, loss(x, step))
+            if step == 3 and run.trial % 2:
+                return best - 1.0
+        return loss(x, 9)
+
+    found = run(gives_up, StopAt(1000))
+    early = [trial for trial in found.history if trial.number % 2]
+    assert early
+    for trial in early:
+        assert (trial.state, trial.z, trial.cost, trial.value) == ("complete", {"epochs": 3}, 3.0, loss(trial.x, 3))
+    assert found.value is not None
+    assert found.value >= 1.0 / 9
+
+
 def test_a_decision_is_made_while_reports_arrive():
     """A strategy that waits for a report of a running trial would wait forever if none were taken meanwhile."""
     seen: list[int] = []
@@ -186,6 +205,33 @@ def test_after_the_death_of_a_worker_a_trial_goes_on_from_its_checkpoint(tmp_pat
     assert found.spent == 27
 
 
+@pytest.mark.parametrize("returns", [False, True])
+def test_what_dies_after_its_last_checkpoint_is_complete_and_not_run_again(tmp_path, returns):
+    def dies_at_the_end(x: dict[str, Any], z: dict[str, Any], run: boca.Run) -> float | None:
+        with open(log, "a") as file:
+            file.write(f"{run.trial} {run.start}\n")
+        for step in run.steps():
+            time.sleep(0.06 if step == 4 else 0.0)  # then the report waits for its answer
+            value = (x["a"] - 0.3) ** 2 + 1.0 / step
+            if not run.report(step, value):
+                with run.save() as folder:
+                    (folder / "made").touch()
+        if not (marks / str(run.trial)).exists():
+            (marks / str(run.trial)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value if returns else None
+
+    log, marks = tmp_path / "log", tmp_path / "marks"
+    marks.mkdir()
+    found = run(dies_at_the_end, StopAt(4), executor=1, targets=2)
+    begun = [tuple(map(int, line.split())) for line in log.read_text().splitlines()]
+    assert begun[:2] == [(0, 0), (1, 0)]
+    for trial, last in zip(found.history[:2], (9, 4), strict=True):
+        assert (trial.state, trial.attempt, trial.cost, trial.z) == ("complete", 1, float(last), {"epochs": last})
+        assert [o.z["epochs"] for o in trial.observations] == list(range(1, last + 1))
+        assert right(trial)
+
+
 def test_a_checkpoint_that_is_gone_costs_the_steps_and_not_the_trial(tmp_path, caplog):
     def loses(x: Any, z: Any, run: boca.Run) -> None:
         starts.append((run.trial, run.start))
@@ -241,6 +287,29 @@ def test_a_shutdown_hands_a_run_back_to_go_on_in_the_same_attempt(tmp_path):
     trial = found.history[0]
     assert (trial.attempt, trial.start, trial.state, trial.cost) == (0, 3, "complete", 9.0)
     assert [o.z["epochs"] for o in trial.observations] == list(range(1, 10))
+    assert right(trial)
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_shutdown_before_the_first_step_costs_no_trial(tmp_path, breaks):
+    def slow(x: Any, z: Any, run: boca.Run) -> float:
+        if interrupts:
+            os.kill(os.getpid(), interrupts.pop())
+        value = None
+        for step in run.steps():
+            value = loss(x, step)
+            run.report(step, value)
+        if breaks and value is None:
+            raise UnboundLocalError("value")
+        return value  # type: ignore[return-value]
+
+    interrupts = [signal.SIGTERM]
+    settings = {"storage": f"sqlite:///{tmp_path / 'study.db'}", "name": "runs", "targets": 1}
+    with pytest.raises(Terminated):
+        run(slow, StopAt(99), grace=30.0, **settings)
+    found = run(slow, StopAt(99), **settings)
+    (trial,) = found.history
+    assert (trial.attempt, trial.start, trial.state, trial.cost) == (0, 0, "complete", 9.0)
     assert right(trial)
 
 

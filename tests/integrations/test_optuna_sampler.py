@@ -397,12 +397,12 @@ def test_a_parameter_that_goes_leaves_the_model() -> None:
         return (a - 0.3) ** 2 + b + 1.0 / trial.suggest_int("epochs", 5, 50)
 
     study = study_of(sampler(cost=lambda z: z["epochs"] ** 3))
-    study.optimize(shrinking, n_trials=15)
+    study.optimize(shrinking, n_trials=20)
     claims = [trial.user_attrs["boca:why"]["claim"] for trial in study.trials]
     assert set(claims[9]["params"]) == {"a", "b", "epochs"}
     assert set(claims[11]["params"]) == {"a", "epochs"}
     assert claims[9]["space"] != claims[11]["space"]
-    assert len(study.trials[14].user_attrs["boca:why"]["hyperparameters"]["h_x"]) == 1
+    assert len(study.trials[-1].user_attrs["boca:why"]["hyperparameters"]["h_x"]) == 1
 
 
 def test_a_range_that_changes_is_told() -> None:

@@ -69,8 +69,8 @@ def found(estimator, seed, **settings):
 def test_a_budget_of_seconds_is_spent_and_not_overshot(full, fixed, seed):
     done = found(Timed(full=full, fixed=fixed), seed, budget=boca.seconds(60))
     assert done.result_.spent == pytest.approx(Clock.now)
-    assert 54 <= Clock.now <= 63
-    assert done.cv_results_["at_target"].sum() >= 2
+    assert min(54, 60 - full) <= Clock.now <= 63  # what is left at the end buys no full evaluation
+    assert done.cv_results_["at_target"].sum() >= (2 if full < 10 else 1)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -260,7 +260,10 @@ def test_equal_results_do_not_say_that_all_others_are_equal_too(strategy, told):
     "strategy", [boca.Boca(), *BASELINES.values(), boca.RandomSearch()], ids=["boca", *BASELINES, "random"]
 )
 def test_a_fidelity_that_only_stands_in_for_another_is_not_called_a_choice(strategy):
-    """Two points: at the latest the fifth query cannot be where it is wanted."""
+    """Two points: mostly, from the fifth query on, none can be where it is wanted.
+
+    `Boca` may still want a fidelity that is free, where those that run will tell enough about the cheaper one.
+    """
     optimizer = boca.Optimizer(TWO_POINTS, budget=boca.targets(60), strategy=strategy, seed=0)
     for i in range(4):
         optimizer.add({"c": "uv"[i % 2]}, {"z": 5}, float(i), cost=20.0)
@@ -268,7 +271,7 @@ def test_a_fidelity_that_only_stands_in_for_another_is_not_called_a_choice(strat
     assert len({(t.x["c"], t.z["z"]) for t in trials}) == 8
     stands_in = ["not idle" in t.why["reason"] for t in trials]
     assert stands_in[:2] == [False] * 2
-    assert stands_in[4:] == [True] * 4
+    assert sum(stands_in[4:]) >= (3 if isinstance(strategy, boca.Boca) else 4)
 
 
 @pytest.mark.parametrize("name", ["boca", "paper", "gp-ucb", "gp-ei", "mf-gp-ucb", "mf-sko", "random"])

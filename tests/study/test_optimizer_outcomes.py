@@ -143,10 +143,11 @@ def test_a_resumed_study_must_have_the_same_limits(tmp_path):
 
 
 def test_a_field_that_is_off_is_what_older_studies_have():
-    settings = describe(Problem(SPACE), boca.Boca(), seed=0, limit=None)["strategy"]
+    spec = describe(Problem(SPACE), boca.Boca(), seed=0, limit=None)
+    settings = spec["strategy"]
     older = {name: value for name, value in settings.items() if name != "success"}
-    assert differences({"strategy": older}, {"strategy": settings}) == {}
-    assert "fields" in differences({"strategy": older}, {"strategy": settings | {"success": True}})
+    assert differences(spec | {"strategy": older}, spec) == {}
+    assert "fields" in differences(spec | {"strategy": older}, spec | {"strategy": settings | {"success": True}})
     assert remade(older) == boca.Boca()
 
 

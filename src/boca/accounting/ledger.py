@@ -215,7 +215,8 @@ class Ledger:
                 f"Trial {twice[0]}" if len(twice) == 1 else f"{len(twice)} trials, of which the first is {twice[0]},"
             )
             found.append(
-                f"{trials} told two values of one step, after going on from a checkpoint; the first one is kept."
+                f"{trials} told two values of one step, after going on from a checkpoint or in what was returned at "
+                "the end; the first one is kept."
             )
         if queued == 1:
             found.append("1 queued point has not been run: it costs more than the remaining budget.")

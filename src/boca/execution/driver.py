@@ -208,7 +208,12 @@ class Driver:
         x, z = dict(trial.x), dict(trial.planned)
         if self._runs is None:
             return self._engine.submit(x, z, timeout=timeout)
-        return self._engine.submit(x, z, timeout=timeout, run=self._runs.begin(trial))
+        begun = self._runs.begin(trial)
+        if self._runs.is_over(trial):
+            ended: Future[Outcome] = Future()
+            ended.set_result(Outcome(None, None, "", 0.0, ended=True))
+            return ended
+        return self._engine.submit(x, z, timeout=timeout, run=begun)
 
     def _from_scratch(self, trial: Trial) -> Trial:
         """Return a trial whose checkpoint is gone, to begin from scratch."""
@@ -291,7 +296,7 @@ class Driver:
                     self._to_run.append(self._from_scratch(trial))
                     return None
                 self._runs.deliver(trial, outcome.told)
-                if outcome.error is None and self._runs.is_left(trial):
+                if self._runs.is_left(trial):
                     return None  # it is handed back with the others, and goes on from its checkpoint
             if outcome.ended:
                 output = outcome.output or None

@@ -18,6 +18,7 @@ from boca.domain.problem import Problem
 from boca.domain.trial import Trial
 from boca.execution.checkpoints import Checkpoints
 from boca.execution.executors.handle import UNAWAITED_SECONDS, Begun, Plan, Told, Word
+from boca.study import runs
 from boca.study.optimizer import Optimizer
 
 _RUN = "run"  # a third parameter of this name asks for the run, also if it has a default
@@ -60,6 +61,16 @@ class Runs:
         """Whether a trial can begin where it is to begin."""
         return not trial.start or self.checkpoints.has(trial)
 
+    def is_over(self, trial: Trial) -> bool:
+        """Whether nothing is left to run of a trial: it has its last report, and the checkpoint of that step.
+
+        Its process died before the result was told.
+        """
+        problem = self.optimizer.problem
+        last = runs.last_step(problem, trial)
+        has_ended = trial.stop is not None or last == problem.step(trial.planned)
+        return has_ended and trial.start >= last and runs.ended(problem, trial) is not None
+
     def begin(self, trial: Trial) -> Begun:
         """Return what an engine needs to begin a run."""
         link = self._links[trial.number] = RunLink(self, trial)
@@ -72,6 +83,7 @@ class Runs:
             checkpoint=trial.checkpoint if trial.start else None,
             folder=str(self.checkpoints.folder),
             mailbox=str(self.checkpoints.talk / f"{trial.number:06d}-{secrets.token_hex(4)}"),
+            has_reports=runs.ended(self.optimizer.problem, trial) is not None,
         )
         return Begun(plan, link)
 

@@ -66,7 +66,8 @@ def random_start(
     used = sum(amount(t, problem, costs) for t in history)
     share = budget.start * (1.0 + 1e-12)
     best = None
-    most = _FIRST_AT_TARGET * share if spread and not _has_target(problem, history) else share
+    may_exceed = spread and not _has_target(problem, history) and not any(t.added for t in history)
+    most = _FIRST_AT_TARGET * share if may_exceed else share
     if fidelities == "cheap" and used + costs.of(z) > 0.5 * share and used + costs.target <= most:
         best = _best_untried_at_target(problem, history)
         if best is not None or used + costs.target <= share:

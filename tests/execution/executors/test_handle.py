@@ -37,7 +37,7 @@ def test_a_number_after_all_steps_is_the_result_at_z():
     assert outcome(sparse, Heard()) == (0.5, False, [1, 3, 5])
 
 
-def test_a_number_before_z_belongs_to_the_last_step():
+def test_a_number_before_z_ends_the_run_at_its_last_report():
     def early(x, z, run):
         for step in run.steps():
             if step == 4:
@@ -46,8 +46,66 @@ def test_a_number_before_z_belongs_to_the_last_step():
         return 1.0
 
     heard = Heard()
-    assert outcome(early, heard) == (None, True, [1, 2, 3, 4])
-    assert heard.reports[-1] == (4, 0.25, None)
+    assert outcome(early, heard) == (None, True, [1, 2, 3])
+    assert heard.reports[-1] == (3, 1.0 / 3, None)
+
+
+def test_without_reports_a_number_before_z_belongs_to_the_step_that_was_reached():
+    def early(x, z, run):
+        for step in run.steps():
+            if step == 4:
+                return 0.25
+        return 1.0
+
+    heard = Heard()
+    assert outcome(early, heard) == (None, True, [4])
+    assert heard.reports == [(4, 0.25, None)]
+
+
+def test_a_number_in_the_last_step_is_the_result_at_z():
+    def late(x, z, run):
+        for step in run.steps():
+            if step == run.end:
+                return 0.25
+            run.report(step, 1.0 / step)
+        return None
+
+    assert outcome(late, Heard()) == (0.25, False, [1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize(
+    ("reported", "is_early"),
+    [
+        ([1, 2, 3], True),  # every step, and then two more were due
+        ([1, 2, 3, 4, 5], False),  # all but the one that is returned
+        ([3], False),  # not every step: nothing says that the loop ended here
+        ([1, 2, 4], False),
+    ],
+)
+def test_a_loop_of_its_own_has_ended_early_if_it_reported_every_step_until_then(reported, is_early):
+    def own_loop(x, z, run):
+        for step in reported:
+            run.report(step, 1.0 / step)
+        return 0.01
+
+    expected = (None, True, reported) if is_early else (0.01, False, reported)
+    assert outcome(own_loop, Heard()) == expected
+
+
+def test_nothing_after_the_reports_of_an_earlier_attempt_ends_there():
+    assert outcome(lambda x, z, run: None, Heard(), has_reports=True) == (None, True, [])
+
+
+def test_nothing_from_a_run_that_was_told_to_leave_is_no_failure():
+    class Leaving(Heard):
+        def word(self):
+            return "leave"
+
+    def waits(x, z, run):
+        for step in run.steps():
+            run.report(step, 1.0)
+
+    assert outcome(waits, Leaving()) == (None, True, [])
 
 
 def test_a_number_that_was_reported_before_z_ends_there_without_steps_too():

@@ -131,18 +131,21 @@ def test_other_tables_in_the_database_are_left_alone(database):
     engine.dispose()
 
 
+NOW = schema.VERSION
+
+
 # Versions -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(database, monkeypatch):
     claim(database.study())
-    monkeypatch.setattr(schema, "VERSION", 6)
-    monkeypatch.setattr(migrations, "MIGRATIONS", {4: _add_note, 5: lambda connection: None})
+    monkeypatch.setattr(schema, "VERSION", NOW + 1)
+    monkeypatch.setattr(migrations, "MIGRATIONS", {NOW: _add_note})
     database.database()
     monkeypatch.undo()
-    with pytest.raises(StorageFailed, match=r"version 6, from a newer boca.* up to 4"):
+    with pytest.raises(StorageFailed, match=rf"version {NOW + 1}, from a newer boca.* up to {NOW}\."):
         database.database()
-    monkeypatch.setattr(schema, "VERSION", 6)
+    monkeypatch.setattr(schema, "VERSION", NOW + 1)
     assert len(database.study().read().history) == 1
 
 
@@ -151,9 +154,9 @@ def _add_note(connection):
     connection.exec_driver_sql("UPDATE boca_studies SET note = 'migrated'")
 
 
-def _next_version(monkeypatch, step=_add_note, version=5):
-    monkeypatch.setattr(schema, "VERSION", version)
-    monkeypatch.setattr(migrations, "MIGRATIONS", {4: step})
+def _next_version(monkeypatch, step=_add_note):
+    monkeypatch.setattr(schema, "VERSION", NOW + 1)
+    monkeypatch.setattr(migrations, "MIGRATIONS", {NOW: step})
 
 
 def notes(place):
@@ -167,11 +170,11 @@ def test_an_older_file_is_migrated_and_a_copy_of_it_is_kept(file, monkeypatch):
     _next_version(monkeypatch)
     study = file.study()
     assert [everything(t) for t in study.read().history] == [everything(trial)]
-    assert notes(file) == [(5, "migrated")]
+    assert notes(file) == [(NOW + 1, "migrated")]
     monkeypatch.undo()
     path = Path(file.url.removeprefix("sqlite:///"))
     (copy,) = path.parent.glob(f"{path.name}.*backup")
-    assert copy.name == f"{path.name}.v4.backup"
+    assert copy.name == f"{path.name}.v{NOW}.backup"
     with on("sqlite", path.parent) as kept:
         kept.url = f"sqlite:///{copy}"
         assert [everything(t) for t in kept.study().read().history] == [everything(trial)]
@@ -183,14 +186,14 @@ def test_older_tables_on_a_server_are_migrated_and_copies_of_them_are_kept(tmp_p
         place.study().enqueue({"a": 0.5}, {})
         _next_version(monkeypatch)
         assert [everything(t) for t in place.study().read().history] == [everything(trial)]
-        assert notes(place) == [(5, "migrated")]
+        assert notes(place) == [(NOW + 1, "migrated")]
         with place.database().reading() as connection:
             kept = {
-                table: connection.exec_driver_sql(f"SELECT * FROM boca_{table}_v4").mappings().all()
+                table: connection.exec_driver_sql(f"SELECT * FROM boca_{table}_v{NOW}").mappings().all()
                 for table in ("meta", "studies", "trials", "queue")
             }
         assert [len(rows) for rows in kept.values()] == [1, 1, 1, 1]
-        assert kept["meta"][0]["version"] == 4
+        assert kept["meta"][0]["version"] == NOW
         assert "note" not in kept["studies"][0]
         assert kept["trials"][0]["x"] == '{"a":0.5}'
 
@@ -222,7 +225,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(database, monkeypa
     assert seen(database.study()) == before
     _next_version(monkeypatch)
     database.database()
-    assert notes(database) == [(5, "migrated")]
+    assert notes(database) == [(NOW + 1, "migrated")]
 
 
 # Many at once ---------------------------------------------------------------------------------------------------------
@@ -258,8 +261,8 @@ def _add_note_slowly(connection):
 
 
 def _migrates(k, url):
-    schema.VERSION = 5
-    migrations.MIGRATIONS = {4: _add_note_slowly}
+    schema.VERSION = NOW + 1
+    migrations.MIGRATIONS = {NOW: _add_note_slowly}
     database = Database(url)
     try:
         return len(database.study("study").read().history)
@@ -277,9 +280,9 @@ def test_processes_that_find_an_older_version_at_the_same_moment_migrate_it_once
             assert together(6, _migrates, place.url) == [1] * 6
             with monkeypatch.context() as patch:
                 _next_version(patch)
-                assert notes(place) == [(5, "migrated")]
+                assert notes(place) == [(NOW + 1, "migrated")]
             if kind == "sqlite":
-                place.url = f"{place.url}.v4.backup"
+                place.url = f"{place.url}.v{NOW}.backup"
                 assert len(place.study().read().history) == 1  # the copy is of the older version
 
 

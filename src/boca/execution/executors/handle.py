@@ -48,6 +48,8 @@ class Plan:
     """Where it leaves checkpoints; None if it cannot."""
     mailbox: str | None = None
     """The folder in which a run and its driver can leave each other word, if they have no other way."""
+    has_reports: bool = False
+    """Whether an earlier attempt has reported, so that the trial has a last report whatever this one does."""
 
 
 class Link(Protocol):
@@ -98,6 +100,7 @@ class Run:
         self._checkpoint = None if plan.checkpoint is None or not plan.start else Path(plan.checkpoint)
         self._reached = plan.start  # the last step that was reported
         self._last: object = None  # what was reported there
+        self._reports = 0
         self._at: int | None = None  # the step that `steps` has given last
         self._has_ended = False  # whether `steps` has given all
         self._waited_at = -math.inf
@@ -158,7 +161,7 @@ class Run:
             now = time.monotonic()
             wait = now - self._waited_at >= UNAWAITED_SECONDS or number == self.end
             word = self._link.report(number, told, None if noise is None else as_outcome(noise), wait=wait)
-            self._reached, self._last = number, told
+            self._reached, self._last, self._reports = number, told, self._reports + 1
             if wait:
                 self._waited_at = time.monotonic()
             return word == "go" and number < self.end
@@ -225,19 +228,31 @@ class Run:
     def settle(self, returned: object) -> tuple[object, bool]:
         """Return what an objective returned, and whether its last report is the result instead.
 
-        A number is the report at z.  One that was returned before z belongs to the last step: if `steps` had more to
-        give, or if it is what that step has reported.
+        A number is the report at z if the evaluation went through to z.  If it ended before, or if the number is what
+        the last step has reported, the last report is the result; without one the number belongs to the step that was
+        reached.  A run that was told to leave needs no result.
         """
         with self._lock:
-            has_reported, number = self._reached > self.start, as_outcome(returned)
-            if number is not None and self._at is not None and not self._has_ended:
-                if self._at > self._reached:
+            number = as_outcome(returned)
+            if number is not None and self._ended_early:
+                if self._reached == self.start and self._at is not None:
                     self.report(self._at, number)
-                returned, has_reported = None, True
-            elif number is not None and has_reported and number == self._last:
+                returned = None
+            elif number is not None and self._reports and number == self._last:
                 returned = None
             self._link.flush()
-            return returned, returned is None and has_reported
+            has_reported = self._reports > 0 or self._plan.has_reports
+            return returned, returned is None and (has_reported or self._link.word() == "leave")
+
+    @property
+    def _ended_early(self) -> bool:
+        """Whether an evaluation that has returned did not go through to z.
+
+        `steps` knows.  Of a loop of the objective's own it is known only if that has reported every step.
+        """
+        if self._at is not None:
+            return not self._has_ended and self._at < self.end
+        return 0 < self._reports == self._reached - self.start < self.end - self.start - 1
 
     def give_up(self) -> None:
         """Store what was reported before the objective raised an exception, if that can be done."""
