@@ -42,7 +42,7 @@ result = boca.minimize(
     fidelity,
     cost=lambda z: z["epochs"],
     budget=boca.targets(10),
-    storage="training.db",
+    storage="sqlite:///training.db",
     name="mlp",
     seed=0,
 )

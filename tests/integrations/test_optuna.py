@@ -14,7 +14,8 @@ optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip inst
 def test_the_public_names_are_there() -> None:
     from boca.integrations import optuna as public
 
-    assert set(public.__all__) == {"BocaSampler", "SpaceChanged", "best_at_target", "from_optuna", "to_optuna"}
+    exchange = {"best_at_target", "from_optuna", "to_optuna"}
+    assert set(public.__all__) == {"BocaPruner", "BocaSampler", "SpaceChanged"} | exchange
     assert all(hasattr(public, name) for name in public.__all__)
 
 

@@ -16,6 +16,7 @@ from boca.domain.errors import InvalidInput
 optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'boca[optuna]'")
 
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution  # noqa: E402
+from optuna.trial import TrialState  # noqa: E402
 
 from boca.integrations import optuna_sampler  # noqa: E402
 from boca.integrations.optuna import best_at_target, from_optuna, to_optuna  # noqa: E402
@@ -131,7 +132,7 @@ def test_a_change_of_the_clocks_is_no_time(monkeypatch: pytest.MonkeyPatch) -> N
         trial.datetime_start, trial.datetime_complete = began, ended
         monkeypatch.setattr(optuna_sampler, "datetime", type("Clock", (), {"now": staticmethod(lambda: ended)}))
         overhead = trial.user_attrs["boca:why"]["claim"]["overhead"]
-        assert study.sampler._paid(trial) == pytest.approx(20 - overhead)
+        assert study.sampler._paid(trial, TrialState.COMPLETE) == pytest.approx(20 - overhead)
         plain = optuna.create_study()
         plain.add_trial(trial)
         assert from_optuna(plain, measured)[0].seconds == 20

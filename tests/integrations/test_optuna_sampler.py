@@ -21,7 +21,7 @@ from optuna.distributions import FloatDistribution, IntDistribution  # noqa: E40
 from optuna.trial import TrialState  # noqa: E402
 
 from boca.integrations import optuna_bridge  # noqa: E402
-from boca.integrations.optuna import BocaSampler, SpaceChanged, best_at_target, from_optuna  # noqa: E402
+from boca.integrations.optuna import BocaPruner, BocaSampler, SpaceChanged, best_at_target, from_optuna  # noqa: E402
 from integrations.studies import PROBLEM, SPACE, loss, objective, params_of, phases, sampler, study_of  # noqa: E402
 
 
@@ -718,3 +718,110 @@ def test_a_strategy_of_a_paper_refuses_constraints() -> None:
     study = optuna.create_study(sampler=BocaSampler(seed=0, strategy=boca.Boca.paper()))
     with pytest.raises(InvalidInput, match="limits"):
         study.optimize(limited, n_trials=3)
+
+
+# Steps ----------------------------------------------------------------------------------------------------------------
+
+
+def training(trial: Any) -> float:
+    a, epochs = trial.suggest_float("a", 0.0, 1.0), trial.suggest_int("epochs", 1, 9)
+    for epoch in range(1, epochs + 1):
+        trial.report((a - 0.3) ** 2 + 1.0 / epoch, epoch)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return float((a - 0.3) ** 2 + 1.0 / epochs)
+
+
+class Odd:
+    """A rule that stops every other trial at its fourth step, and keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[int, int, int]] = []
+
+    def keep_going(self, problem: Any, history: Any, trial: Any, rng: Any) -> bool:
+        self.shown.append((trial.number, trial.reached, len(history[trial.number].observations)))
+        return bool(trial.number % 2 == 0 or trial.reached < 4)
+
+
+def steps_study(pruner: Any) -> Any:
+    fidelity = {"epochs": boca.Steps(1, 9)}
+    space = {"a": boca.Float(0.0, 1.0)}
+    own = BocaSampler(fidelity, cost=lambda z: z["epochs"], space=space, strategy=boca.GPUCB(), seed=0)
+    return optuna.create_study(sampler=own, pruner=pruner, direction="minimize")
+
+
+def test_a_rule_of_ours_prunes_and_a_pruned_trial_is_complete_at_its_last_step() -> None:
+    rule = Odd()
+    study = steps_study(BocaPruner(rule))
+    study.optimize(training, n_trials=6)
+    states = [trial.state.name for trial in study.trials]
+    assert states == ["COMPLETE", "PRUNED"] * 3
+    assert [trial.user_attrs["boca:cost"] for trial in study.trials] == [9.0, 4.0] * 3
+    assert {(reached, count) for _, reached, count in rule.shown} == {(step, step) for step in range(1, 9)}
+    bridge = study.sampler._remember(study).bridge
+    whole, stopped = (bridge.trial(study.trials[number]) for number in (0, 1))
+    assert [o.z["epochs"] for o in whole.observations] == list(range(1, 10))
+    assert (whole.state, whole.value) == ("complete", study.trials[0].value)
+    assert (stopped.state, stopped.z, len(stopped.observations)) == ("complete", {"epochs": 4}, 4)
+    assert stopped.value == study.trials[1].intermediate_values[4]
+
+
+def test_any_pruner_of_optuna_serves() -> None:
+    study = steps_study(optuna.pruners.MedianPruner(n_startup_trials=2, n_warmup_steps=2))
+    study.optimize(training, n_trials=12)
+    pruned = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.PRUNED]
+    assert pruned
+    assert all(trial.user_attrs["boca:cost"] == trial.last_step for trial in pruned)
+
+
+def test_a_pruner_of_ours_needs_our_sampler_and_a_rule() -> None:
+    study = optuna.create_study(pruner=BocaPruner(), sampler=optuna.samplers.RandomSampler(seed=0))
+    with pytest.raises(InvalidInput, match=r"BocaSampler\(...\), pruner=BocaPruner"):
+        study.optimize(training, n_trials=1)
+    with pytest.raises(InvalidInput, match="keep_going"):
+        BocaPruner("median")  # type: ignore[arg-type]
+    plain = optuna.create_study(sampler=sampler(), pruner=BocaPruner())  # without steps nothing is pruned
+    plain.optimize(lambda trial: (trial.report(1.0, 1), objective(trial), float(trial.should_prune()))[2], n_trials=2)
+    assert [trial.value for trial in plain.trials] == [0.0, 0.0]
+
+
+def test_the_default_learns_from_pruned_trials() -> None:
+    fidelity, space = {"epochs": boca.Steps(1, 9)}, {"a": (0.0, 1.0)}
+    own = BocaSampler(fidelity, cost=lambda z: z["epochs"], space=space, seed=0)
+    study = optuna.create_study(sampler=own, pruner=BocaPruner(), direction="minimize")
+    study.optimize(training, n_trials=15)
+    assert "model" in phases(study)[-3:]
+    assert all(t.user_attrs["boca:cost"] == t.last_step for t in study.trials)
+    best = best_at_target(study)
+    assert best is not None
+    assert abs(best.params["a"] - 0.3) < 0.1
+
+
+def test_a_pruned_trial_has_the_constraints_that_it_set() -> None:
+    def limited(trial: optuna.Trial) -> float:
+        trial.set_constraint("latency", trial.suggest_float("a", 0.0, 1.0) - 0.5)
+        value = training(trial)
+        if trial.number == 1:
+            raise optuna.TrialPruned
+        return value
+
+    own = BocaSampler({"epochs": boca.Steps(1, 9)}, cost=lambda z: z["epochs"], space={"a": (0.0, 1.0)}, seed=0)
+    study = optuna.create_study(sampler=own, pruner=optuna.pruners.NopPruner(), direction="minimize")
+    study.optimize(limited, n_trials=5)
+    pruned: Any = own._remember(study).bridge.trial(study.trials[1])  # type: ignore[union-attr]
+    assert pruned.outcomes == {"latency": study.trials[1].params["a"] - 0.5}
+    assert (pruned.state, pruned.value) == ("complete", study.trials[1].intermediate_values[pruned.z["epochs"]])
+
+
+def test_a_pruned_trial_of_another_sampler_is_complete_at_its_last_step() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), direction="minimize")
+
+    def pruned(trial: optuna.Trial) -> float:
+        trial.report(trial.suggest_float("a", 0.0, 1.0), 2)
+        raise optuna.TrialPruned
+
+    study.optimize(pruned, n_trials=1)
+    study.sampler = BocaSampler({"epochs": boca.Steps(1, 9)}, cost=lambda z: z["epochs"], space={"a": (0.0, 1.0)})
+    study.optimize(training, n_trials=1)
+    known: Any = study.sampler._remember(study).bridge.trial(study.trials[0])  # type: ignore[union-attr]
+    assert (known.state, known.z, known.cost) == ("complete", {"epochs": 2}, 2.0)

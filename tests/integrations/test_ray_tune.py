@@ -226,3 +226,56 @@ def search_of(of: boca.Problem, metric: str = "loss") -> Any:
     from boca.integrations.ray_tune import BocaSearch
 
     return BocaSearch(of, metric=metric, budget=boca.targets(20), seed=0)
+
+
+def test_reports_count_at_their_steps_and_a_stopped_trial_is_complete_there() -> None:
+    from boca.integrations.ray_tune import BocaSearch
+
+    training = boca.Problem(boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Steps(1, 10)), cost=lambda z: z["n"])
+    searcher = BocaSearch(training, metric="score", budget=boca.targets(5), seed=0, strategy=boca.GPUCB())
+    searcher.suggest("whole")
+    for step in range(1, 10):
+        searcher.on_trial_result("whole", {"score": step / 10, "training_iteration": step})
+    searcher.on_trial_result("whole", {"score": 0.0, "training_iteration": 4})  # told before
+    searcher.on_trial_complete("whole", {"score": 1.0, "training_iteration": 10})
+    searcher.suggest("stopped")
+    searcher.on_trial_result("stopped", {"score": 0.1, "n": 2, "training_iteration": 1})
+    searcher.on_trial_complete("stopped", {"score": 0.3, "n": 4, "training_iteration": 2})
+    whole, stopped = searcher.optimizer.history
+    assert [(o.z["n"], o.value) for o in whole.observations] == [(step, step / 10) for step in range(1, 11)]
+    assert (whole.value, whole.cost) == (1.0, 10.0)
+    assert [(o.z["n"], o.value) for o in stopped.observations] == [(2, 0.1), (4, 0.3)]
+    assert (stopped.z, stopped.value, stopped.cost, stopped.state) == ({"n": 4}, 0.3, 4.0, "complete")
+
+
+def test_reports_with_limits_and_a_last_one_that_is_no_number() -> None:
+    limits = {"latency": boca.AtMost(12.0)}
+    of = boca.Problem(
+        boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Steps(1, 4)), cost=lambda z: z["n"], subject_to=limits
+    )
+    searcher = search_of(of)
+    searcher.suggest("one")
+    searcher.on_trial_result("one", {"loss": 1.0, "latency": 9.0, "training_iteration": 1})
+    searcher.on_trial_complete("one", {"loss": 2.0, "latency": 8.0, "training_iteration": 2})
+    searcher.suggest("two")
+    searcher.on_trial_result("two", {"loss": 1.0, "latency": 9.0, "training_iteration": 1})
+    searcher.on_trial_complete("two", {"loss": float("nan"), "latency": 8.0, "training_iteration": 2})
+    one, two = searcher.optimizer.history
+    assert (one.z, one.value, one.outcomes) == ({"n": 2}, 2.0, {"latency": 8.0})
+    assert [(o.outcome, o.value) for o in one.observations[:2]] == [("latency", 9.0), ("value", 1.0)]
+    assert (two.state, len(two.observations)) == ("failed", 2)
+    assert "'loss'" in two.reason
+
+
+def test_a_trial_that_the_default_would_stop_counts_with_all_of_its_reports() -> None:
+    of = boca.Problem(boca.Space(a=boca.Float(0, 1)), boca.Space(n=boca.Steps(1, 9)), cost=lambda z: z["n"])
+    searcher = search_of(of)
+    for number in range(12):
+        config = searcher.suggest(f"t{number}")
+        for step in range(1, config["n"] + 1):
+            searcher.on_trial_result(f"t{number}", {"loss": -config["a"] - 1 / step, "training_iteration": step})
+        searcher.on_trial_complete(f"t{number}", {"loss": -config["a"] - 1 / step, "training_iteration": step})
+    assert [len(t.observations) for t in searcher.optimizer.history] == [
+        t.planned["n"] for t in searcher.optimizer.history
+    ]
+    assert {t.state for t in searcher.optimizer.history} == {"complete"}

@@ -44,7 +44,9 @@ def init(
         if command:
             objective.chmod(0o755)
     except OSError as error:
-        raise InvalidInput(f"{error.filename} cannot be written: {error.strerror}.") from error
+        raise InvalidInput(
+            f"{error.filename} cannot be written: {error.strerror}. Name a file in another folder."
+        ) from error
     print(f"Wrote {file} and {objective}. Next: boca check {file} --try")
 
 

@@ -15,6 +15,6 @@ except ImportError as missing:
     raise BocaError("boca.integrations.optuna needs Optuna 5 or newer. Run `pip install 'boca[optuna]'`.") from missing
 
 from boca.integrations.optuna_exchange import best_at_target, from_optuna, to_optuna
-from boca.integrations.optuna_sampler import BocaSampler, SpaceChanged
+from boca.integrations.optuna_sampler import BocaPruner, BocaSampler, SpaceChanged
 
-__all__ = ["BocaSampler", "SpaceChanged", "best_at_target", "from_optuna", "to_optuna"]
+__all__ = ["BocaPruner", "BocaSampler", "SpaceChanged", "best_at_target", "from_optuna", "to_optuna"]

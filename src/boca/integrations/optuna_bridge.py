@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState
 
 from boca.domain.errors import InvalidInput
-from boca.domain.observation import OBJECTIVE
+from boca.domain.observation import OBJECTIVE, Observation
 from boca.domain.outcomes import AtMost
 from boca.domain.problem import CostFunction, Direction, Problem
 from boca.domain.reasons import Reasons
@@ -271,10 +271,14 @@ class Bridge:
         why = reasons(stored, claim.get("space") == self.fingerprint, is_queued=bool(fixed))
         state = _STATES[trial.state]
         values = trial.values if trial.state == TrialState.COMPLETE else None
+        reports = self._reports(trial, point[1])
+        if trial.state == TrialState.PRUNED and reports:
+            state = "complete"
         if values is not None and not all(math.isfinite(value) for value in values):
             state, values = "failed", None
         told = COST in trial.user_attrs
-        cost = float(trial.user_attrs[COST]) if told else self.problem.cost(point[1])
+        ended = reports[-1].z if trial.state == TrialState.PRUNED and reports else point[1]
+        cost = float(trial.user_attrs[COST]) if told else self.problem.cost_from(ended)
         is_measured = told and not self.problem.has_declared_cost and state != "running"
         known = Trial(
             number=trial.number,
@@ -286,16 +290,30 @@ class Bridge:
             seconds=cost if is_measured else None,
             overhead=float(claim.get("overhead", 0.0)),
             reason=f"Optuna's trial was {trial.state.name}" if state == "failed" else None,
+            observations=tuple(reports),
+            reached=self.problem.step(reports[-1].z) if reports else 0,
         )
+        if state == "complete" and values is None:  # pruned, with the constraints that were set before
+            limits = [Observation(ended, by, None, None, name) for name, by in self._outcomes(trial).items()]
+            return replace(known, observations=(*reports[:-1], *limits, reports[-1]))
         if values is None:
             return known
         optimized = dict(zip([*self.problem.objectives] or [OBJECTIVE], values, strict=True))
-        return known.observed({**self._outcomes(trial), **optimized})
+        before = tuple(told for told in reports if told.z != point[1])
+        complete = known.observed({**self._outcomes(trial), **optimized})
+        return replace(complete, observations=before + complete.observations)
 
     def _outcomes(self, trial: FrozenTrial) -> dict[str, float]:
         """Return the constraints of a trial that are numbers: positive is infeasible."""
         told = trial.constraints if self.problem.subject_to else {}
         return {name: by for name, by in told.items() if name in self.problem.subject_to and math.isfinite(by)}
+
+    def _reports(self, trial: FrozenTrial, z: Point) -> list[Observation]:
+        """Return the intermediate values of a trial that passes through steps, those beyond its own step left out."""
+        if self.problem.steps is None:
+            return []
+        told = sorted((s, v) for s, v in trial.intermediate_values.items() if 1 <= s <= self.problem.step(z))
+        return [Observation(self.problem.at_step(z, s), v, None, None, OBJECTIVE) for s, v in told if math.isfinite(v)]
 
     def _completed(self, trial: FrozenTrial, chosen: Mapping[str, Any]) -> Point:
         """Return the parameters of a finished trial, with a value for those that its objective did not read.

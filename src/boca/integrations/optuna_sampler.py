@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from optuna.search_space import IntersectionSearchSpace
 from optuna.trial import FrozenTrial, TrialState
@@ -40,6 +41,8 @@ from boca.integrations.optuna_bridge import (
     seconds_between,
 )
 from boca.strategies import Boca, Strategy
+from boca.strategies.base import HasKeepGoing
+from boca.study import runs
 
 _MAX_CHOICES = 8  # for one trial, while other workers make the same; then the last one stands
 
@@ -59,7 +62,9 @@ class BocaSampler(BaseSampler):
 
     The objective suggests fidelities like any other parameter, with the name and the range given in `fidelity`:
     `trial.suggest_int("epochs", 5, 50)`.  There is no budget: a study ends when Optuna ends it, and nothing is kept
-    for a last query.  Running trials are pending; pruned and failed ones count as worse than every result so far.
+    for a last query.  Running trials are pending; pruned and failed ones count as worse than every result so far.  If a
+    fidelity is `boca.Steps`, what `trial.report(value, step)` says counts at that step, and a pruned trial is complete
+    at its last one: with any pruner of Optuna, or with `BocaPruner`, which stops trials by the strategy's own rule.
     Constraints, `trial.set_constraint("latency", latency - 20)`, are limits at the target.
     A study may have up to four directions: then the sampler searches for a front.
 
@@ -187,7 +192,7 @@ class BocaSampler(BaseSampler):
     def after_trial(
         self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        cost = None if COST in trial.user_attrs else self._paid(trial)
+        cost = None if COST in trial.user_attrs else self._paid(trial, state)
         if cost is not None:
             _note(study, trial, {COST: cost})
         if state == TrialState.COMPLETE and self._constraints_func is not None:
@@ -196,6 +201,24 @@ class BocaSampler(BaseSampler):
         if state == TrialState.COMPLETE:
             self._fidelities_only.refuse_unread_fidelities(trial)  # now, and not after another evaluation
             self._warn_of_a_cheap_best(study, trial, values)
+
+    def stops(self, study: optuna.Study, trial: FrozenTrial, rule: HasKeepGoing | None) -> bool:
+        """Whether a running trial should end after its last report, by the rule of the strategy, or else by `rule`."""
+        with self._lock:
+            memory = self._remember(study)
+            bridge = memory.bridge
+            if bridge is None or bridge.problem.steps is None:
+                return False
+            running = bridge.trial(trial)
+            if running is None or not running.observations:
+                return False
+            z = running.observations[-1].z
+            if not bridge.problem.is_modelled(z) or bridge.problem.step(z) >= bridge.problem.step(running.planned):
+                return False
+            others = self._history(study, trial.number, memory, bridge)
+        history = History(sorted([*others, running], key=lambda known: known.number))
+        rng = runs.decision_rng(self.seed, running)
+        return not runs.verdict((self.strategy, rule), bridge.problem, history, running, rng).go_on
 
     # How it chooses -------------------------------------------------------------------------------------------------
 
@@ -275,12 +298,15 @@ class BocaSampler(BaseSampler):
             for trial in self._history(study, number, memory, bridge)
         )
 
-    def _paid(self, trial: FrozenTrial) -> float | None:
-        """Return the declared cost of a trial, or its seconds without the time to choose it."""
+    def _paid(self, trial: FrozenTrial, state: TrialState) -> float | None:
+        """Return the declared cost of a trial, up to where it was pruned, or its seconds without the time to choose."""
         if self._cost is not None or not self._fidelity:
+            problem = self._fidelities_only.problem
             try:
                 z = {name: axis.encode(trial.params[name], name) for name, axis in self._fidelity.items()}
-                return self._fidelities_only.problem.cost(z)
+                if state == TrialState.PRUNED and problem.steps is not None and trial.last_step:
+                    z = problem.at_step(z, min(trial.last_step, problem.step(z)))
+                return problem.cost_from(z)
             except (KeyError, InvalidInput):
                 return None
         if trial.datetime_start is None:
@@ -330,6 +356,27 @@ class BocaSampler(BaseSampler):
         if what not in self._warned:
             self._warned.add(what)
             warnings.warn(words, SpaceChanged, stacklevel=3)
+
+
+class BocaPruner(BasePruner):
+    """Prune by the rule with which the strategy of a `BocaSampler` stops evaluations, or by another one.
+
+    Args:
+        rule: What says whether a trial goes on if the strategy has no rule of its own: an object with `keep_going`.
+    """
+
+    def __init__(self, rule: HasKeepGoing | None = None) -> None:
+        if rule is not None and not isinstance(rule, HasKeepGoing):
+            raise InvalidInput(f"rule is {rule!r}, and must have a method keep_going, or be None.")
+        self._rule = rule
+
+    def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+        if not isinstance(study.sampler, BocaSampler):
+            raise InvalidInput(
+                f"BocaPruner needs the model of a BocaSampler, and the sampler is {study.sampler!r}. Type "
+                "create_study(sampler=BocaSampler(...), pruner=BocaPruner())."
+            )
+        return study.sampler.stops(study, trial, self._rule)
 
 
 class _Memory:

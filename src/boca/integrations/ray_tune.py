@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ class BocaSearch(Searcher):
     Outcomes that `problem.subject_to` limits are reported beside it, under their names.
     The search ends when the budget is spent, or after `num_samples`.  The results are in `search.optimizer`.
 
-    Use no scheduler that stops trials early: the value of a stopped trial would count as one at its full fidelity.
+    If a fidelity is `boca.Steps`, every report counts: at the step that it names, as in
+    `tune.report({"loss": 0.3, "epochs": 4})`, or else at its own number.  A trial that a scheduler stops is then
+    complete at its last report.  Without `Steps`, use no scheduler that stops trials early: the value of a stopped
+    trial would count as one at its full fidelity.
 
     Args:
         problem: What to search.
@@ -91,25 +95,44 @@ class BocaSearch(Searcher):
         self._live[trial_id] = trial.number
         return {**trial.x, **trial.z}
 
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Take a report of a trial that passes through steps."""
+        number, problem = self._live.get(trial_id), self.optimizer.problem
+        if number is None or problem.steps is None or result.get(self.metric) is None:
+            return
+        trial = self.optimizer.storage.read().history[number]
+        step = result.get(problem.steps, result.get("training_iteration"))
+        if not isinstance(step, int) or not max(trial.reached, trial.start) < step <= problem.step(trial.planned):
+            return  # a step that was reported before, or is beyond what was suggested, says nothing new
+        try:
+            self.optimizer.report(number, step, self._told(result))
+        except InvalidInput as refused:
+            log.warning("%s", refused)
+
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        number = self._live.pop(trial_id, None)
+        number = self._live.get(trial_id)
         if number is None:
             log.warning("Ray's trial %s is not one of this search, or already has a result; it is ignored.", trial_id)
             return
         seconds = (result or {}).get("time_total_s")
-        if error or not result:
-            self.optimizer.fail(number, "The trial ended without a result.", seconds=seconds)
-            return
-        problem = self.optimizer.problem
         try:
-            value = finite_number(result.get(self.metric), f"The reported {self.metric!r}")
-            limited = {name: result[name] for name in problem.subject_to if name in result}
-            if problem.subject_to:
-                self.optimizer.tell(number, {problem.objective or self.metric: value, **limited}, seconds=seconds)
-            else:
-                self.optimizer.tell(number, value, seconds=seconds)
+            if error or not result:
+                raise InvalidInput("The trial ended without a result.")
+            told = self._told(result)
+            self.optimizer.flush()
+            self.on_trial_result(trial_id, result)  # of the last report, Ray may tell here alone
+            has_reports = bool(self.optimizer.storage.read().history[number].observations)
+            self.optimizer.tell(number, None if has_reports else told, seconds=seconds)
         except InvalidInput as refused:
             self.optimizer.fail(number, str(refused), seconds=seconds)
+        del self._live[trial_id]
+
+    def _told(self, result: Mapping[str, Any]) -> float | dict[str, Any]:
+        """Return the metric of a result, with the outcomes that have limits."""
+        problem = self.optimizer.problem
+        value = finite_number(result.get(self.metric), f"The reported {self.metric!r}")
+        limited = {name: result[name] for name in problem.subject_to if name in result}
+        return {problem.objective or self.metric: value, **limited} if problem.subject_to else value
 
     def add_evaluated_point(
         self,

@@ -40,8 +40,8 @@ KINDS: Final = ("float", "int", "steps", "choice")
 
 PARAMETER: Final[Mapping[str, Key]] = {
     "type": Key('"float", "int", "steps" or "choice"', "required", "", "its kind; steps for a fidelity", {}),
-    "low": Key("number", "required, but for a choice", "its own", "the lower bound", {"type": "number"}),
-    "high": Key("number", "required, but for a choice", "its own", "the upper bound", {"type": "number"}),
+    "low": Key("number", "required, except for a choice", "its own", "the lower bound", {"type": "number"}),
+    "high": Key("number", "required, except for a choice", "its own", "the upper bound", {"type": "number"}),
     "log": Key("true or false", "false", "", "whether its scale is logarithmic", {"type": "boolean"}),
     "choices": Key("list", "required of a choice", "", "its options", {"type": "array", "minItems": 2}),
     "target": Key("a value", "the upper bound", "its own", "of a fidelity: the value that counts", _OPTION),
