@@ -107,6 +107,13 @@ def test_every_block_is_seen():
         assert not unknown, f"{name}: blocks in another language are not checked by any test here: {unknown}"
 
 
+@pytest.mark.parametrize("name", [name for name, text in EVERYWHERE.items() if blocks(text, "yaml")])
+def test_yaml_that_is_shown_can_be_read(name):
+    yaml = pytest.importorskip("yaml")
+    for block in blocks(EVERYWHERE[name], "yaml"):
+        assert all(isinstance(document, dict) for document in yaml.safe_load_all(block.source))
+
+
 def listed():
     """Return what the list of blocks that are not run has: page, reason, first line."""
     table = tomllib.loads((DOCS / "no_run.toml").read_text(encoding="utf-8"))

@@ -82,7 +82,8 @@ def check(
 
 def _described(study: StudyFile) -> Iterator[str]:
     problem = study.problem
-    yield f"{study.name}: {problem.aims} over {len(problem.space.names)} parameters"
+    count = len(problem.space.names)
+    yield f"{study.name}: {problem.aims} over {count} parameter{'' if count == 1 else 's'}"
     yield from _parameters("space", problem.space)
     if problem.fidelity:
         yield from _parameters("fidelity", problem.fidelity, problem.target)

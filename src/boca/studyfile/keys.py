@@ -195,7 +195,7 @@ KEYS: Final[Mapping[str, Key]] = {
     "subject_to": Key(
         "table of tables with `at_most` or `at_least`, and `at`",
         "none",
-        "of the outcome",
+        "units of the outcome",
         "limits on further outcomes",
         {"type": "object", "additionalProperties": _LIMIT},
     ),
@@ -210,7 +210,7 @@ KEYS: Final[Mapping[str, Key]] = {
     "reference": Key(
         "table of numbers",
         "learned",
-        "of the outcome",
+        "units of the outcome",
         "of several objectives: the worst values that are of interest",
         {"type": "object", "additionalProperties": {"type": "number"}},
     ),
