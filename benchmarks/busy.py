@@ -72,7 +72,7 @@ class Sleepers:
         self._rng = np.random.default_rng(7)
 
     def submit(self, x: dict[str, Any], z: dict[str, Any], *, timeout: float | None) -> Future[Outcome]:
-        takes = self._seconds * self._rng.uniform(0.8, 1.2)  # equal ones would end together for ever
+        takes = self._seconds * self._rng.uniform(0.8, 1.2)  # equal ones would always end together
         one = Sleeper(self._clock, takes, float(self._problem.value(x, z)))
         self.begun.append((one.ends - takes, one.ends))
         return one
@@ -94,7 +94,7 @@ class Virtual(Driver):
 
 
 def drive(optimizer: boca.Optimizer, problem: Any, slots: int, seconds: float, trials: int, *, ahead: bool) -> Sleepers:
-    """Run until so many trials have ended."""
+    """Run until this number of trials has ended."""
     timing._IDLE_SHARE = 0.05 if ahead else math.inf
     clock = Clock()
     engine = Sleepers(clock, slots, seconds, problem)

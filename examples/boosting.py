@@ -93,7 +93,7 @@ class Run:
     choosing: float
 
     def after(self, spent: float, axis: str) -> float:
-        """Return the best loss at the target after so many targets or seconds; infinite before the first."""
+        """Return the best loss at the target after this many targets or seconds; infinite before the first."""
         seen = [b for s, b in zip(getattr(self, axis), self.best, strict=True) if s <= spent]
         return seen[-1] if seen else math.inf
 

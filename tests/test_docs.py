@@ -103,8 +103,15 @@ def test_every_block_is_seen():
     for name, text in EVERYWHERE.items():
         fences = re.findall(r"^[ ]*```", text, flags=re.MULTILINE)
         assert len(fences) == 2 * len(blocks(text)), f"{name}: a fence is not closed, or closed with another indent"
-        unknown = {block.language for block in blocks(text)} - {"python", "sh", "toml", "text", "json"}
-        assert not unknown, f"{name}: blocks are of python, sh, toml, text or json, so that they are checked: {unknown}"
+        unknown = {block.language for block in blocks(text)} - {"python", "sh", "toml", "text", "json", "yaml"}
+        assert not unknown, f"{name}: blocks in another language are not checked by any test here: {unknown}"
+
+
+@pytest.mark.parametrize("name", [name for name, text in EVERYWHERE.items() if blocks(text, "yaml")])
+def test_yaml_that_is_shown_can_be_read(name):
+    yaml = pytest.importorskip("yaml")
+    for block in blocks(EVERYWHERE[name], "yaml"):
+        assert all(isinstance(document, dict) for document in yaml.safe_load_all(block.source))
 
 
 def listed():
@@ -183,6 +190,20 @@ def wrong_with(words):
 def test_the_commands_that_are_shown_exist():
     called = [(name, words) for name, text in EVERYWHERE.items() for words in commands(text) if words[0] == "boca"]
     assert len(called) >= 10
+    assert [(name, wrong) for name, words in called if (wrong := wrong_with(words))] == []
+
+
+def containers(text):
+    """Return the commands of the containers in the YAML blocks of a page, which are Jobs of Kubernetes."""
+    yaml = importlib.import_module("yaml")
+    jobs = [yaml.safe_load(block.source) for block in blocks(text, "yaml")]
+    return [one["command"] for job in jobs for one in job["spec"]["template"]["spec"]["containers"]]
+
+
+def test_the_commands_of_containers_exist():
+    called = [(name, words) for name, text in EVERYWHERE.items() for words in containers(text)]
+    assert called
+    assert all(words[0] == "boca" for _, words in called)
     assert [(name, wrong) for name, words in called if (wrong := wrong_with(words))] == []
 
 

@@ -101,7 +101,10 @@ SAYS = {  # what a script says, with the budget that it is given here
     "strategy": ("1.2", r"passes the contract.*\n.*\n +RandomSearch .*\n +Promote .*\n +Boca +median \S+\n"),
 }
 
-NOT_RUN = {"training": "needs PyTorch; docs/guide/runs.md has the same program for scikit-learn, which runs"}
+NOT_RUN = {
+    "training": "needs PyTorch; docs/guide/runs.md has the same program for scikit-learn, which runs",
+    "many_hosts": "is for several hosts; tests/integration/test_many_hosts.py runs it in four processes",
+}
 
 
 @pytest.mark.parametrize("name", SAYS)

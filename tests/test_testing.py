@@ -311,5 +311,5 @@ def test_runs_that_are_stopped_and_continued_keep_the_contract():
 
 
 def test_a_decision_to_stop_that_remembers_is_caught():
-    with pytest.raises(AssertionError, match=r"differs in a replay|decided otherwise"):
+    with pytest.raises(AssertionError, match=r"differs in a replay|decided differently"):
         testing.check_runs(Continuing(forgets=True), testing.RUNS[0])

@@ -284,7 +284,9 @@ def check_runs(strategy: Strategy, case: Case) -> None:
         again = runs.decided_again((strategy, first.stop_runs), case.problem, first.history, trial, first.seed)
         if again is not None and trial.stop is not None:
             same = not again.go_on and _as_json(again.why, case) == _as_json(trial.stop.why, case)
-            assert same, _said(case, f"the stop of trial {trial.number} is decided otherwise the second time: {again}")
+            assert same, _said(
+                case, f"the stop of trial {trial.number} is decided differently the second time: {again}"
+            )
     total = first.budget.total
     spent = first.spent + first.budget.reserved
     assert spent <= total * (1.0 + 1e-9), _said(case, f"the runs cost {spent!r}, and the budget is {total!r}")

@@ -51,4 +51,4 @@ def test_axes_may_be_given(opt):
 
 def test_there_is_a_note_before_the_first_decision():
     left, _, _ = plots.decision(boca.Optimizer(boca.Problem(boca.Space(a=boca.Float(0, 1))), budget=boca.targets(3)))
-    assert "No trial was chosen by a model yet." in left.texts[0].get_text()
+    assert "No trial has been chosen by a model yet." in left.texts[0].get_text()

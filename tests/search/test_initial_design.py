@@ -22,12 +22,12 @@ def study(problem=PROBLEM, results=(), budget=None):
     return optimizer
 
 
-def start(optimizer, *, total=100.0, spent=0.0, seed=0, design="uniform", fidelities="uniform"):
+def start(optimizer, *, total=100.0, seed=0, design="uniform", fidelities="uniform"):
     problem, history = optimizer.problem, optimizer.history
     return random_start(
         problem,
         history,
-        boca.Budget(total, 0.1 * total, spent),
+        boca.Budget(total, 0.1 * total),
         RANDOM(seed),
         costs(problem, history),
         design=design,
@@ -58,8 +58,9 @@ def test_there_are_at_least_two_queries():
 def test_a_start_of_queries_that_cost_nothing_ends_with_what_choosing_them_cost():
     free = boca.Problem(SPACE, FIDELITY, cost=lambda z: 1e-6, target={"z": 0.8})
     results = [({"a": 0.1 * k, "b": 0.5}, {"z": 0.8}, 1.0) for k in range(5)]
-    assert start(study(free, results), spent=29.0) is not None
-    assert start(study(free, results), spent=31.0) is None
+    assert spread(study(free, results), 100.0, spent=29.0) is not None
+    assert spread(study(free, results), 100.0, spent=31.0) is None
+    assert start(study(free, results)) is not None  # as before, where the start is the paper's
 
 
 def test_imported_results_replace_random_ones():
@@ -177,10 +178,10 @@ def test_the_middle_is_no_first_point_where_a_constraint_forbids_it():
 EPOCHS = boca.Problem(SPACE, boca.Space(epoch=boca.Int(1, 64)), cost=lambda z: z["epoch"], target={"epoch": 64})
 
 
-def spread(optimizer, total, *, seed=0):
+def spread(optimizer, total, *, spent=0.0, seed=0):
     problem, history = optimizer.problem, optimizer.history
     price = costs(problem, history)
-    budget = boca.Budget(total, 0.1 * total)
+    budget = boca.Budget(total, 0.1 * total, spent)
     return random_start(problem, history, budget, RANDOM(seed), price, design="sobol", fidelities="cheap", spread=True)
 
 

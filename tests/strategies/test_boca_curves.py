@@ -113,7 +113,7 @@ def test_why_says_what_each_promised_and_for_how_much():
     assert going_on["log_gain_per_cost"] >= new["log_gain_per_cost"]
     assert run["from_step"] == by.start
     assert run["cost"] == pytest.approx(by.cost)
-    assert f"Trial {by.continues} goes on from step {by.start}" in by.why["reason"]
+    assert f"Trial {by.continues} continues from step {by.start}" in by.why["reason"]
     assert "a new run." in by.why["reason"]
     assert "curve_noise" not in by.why["hyperparameters"] or by.why["hyperparameters"]["curve_noise"] > 0.0
 

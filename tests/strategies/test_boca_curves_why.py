@@ -34,9 +34,9 @@ def said(chosen, by, rivals=(BEGINS, GOES_ON)):
 def test_of_two_candidates_it_says_by_how_much_one_wins():
     ratio = np.exp(GOES_ON.log_rate - BEGINS.log_rate)
     on = said(GOES_ON, "knowledge")
-    assert on.startswith(f"Trial {PAUSED.number} goes on from step {START} to epochs = 8 (")
+    assert on.startswith(f"Trial {PAUSED.number} continues from step {START} to epochs = 8 (")
     assert f"promises {round(ratio)} times as much as a new run." in on
-    assert said(BEGINS, "knowledge").endswith("going on with a paused run.")
+    assert said(BEGINS, "knowledge").endswith("continuing a paused run.")
 
 
 def test_one_candidate_alone_says_what_is_missing():
@@ -47,7 +47,7 @@ def test_one_candidate_alone_says_what_is_missing():
 def test_the_clock_the_end_and_the_refinement_have_sentences_of_their_own():
     end = RUNS.query(U, PROBLEM.target, PAUSED)
     assert "enough was spent below it since its last result" in said(end, "best_mean")
-    assert said(end, "mean").startswith(f"Trial {PAUSED.number} goes on from step {START} to the target")
+    assert said(end, "mean").startswith(f"Trial {PAUSED.number} continues from step {START} to the target")
     assert "refining it" in said(BEGINS, "log_ei")
 
 

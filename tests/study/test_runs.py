@@ -215,7 +215,7 @@ def test_a_continuation_has_a_number_and_a_cost_of_its_own(place):
     second = opt.ask()
     assert (second.number, second.start, second.checkpoint, second.continues) == (1, 5, "here/0", 0)
     assert second.cost == cost(at(12)) - cost(at(5)) == opt.budget.reserved
-    with pytest.raises(InvalidInput, match=r"step 5, and goes on from step 5"):
+    with pytest.raises(InvalidInput, match=r"step 5, and continues from step 5"):
         opt.report(second, 5, 0.5)
     opt.report(second, 10, 0.6)
     opt.saved(second, 9, "here/1")

@@ -35,7 +35,7 @@ def test_memory_that_cannot_be_meant_is_refused(given):
         ({"executor": {"dask": 1}}, r"executor\.dask must be an address"),
         ({"executor": {"ray": "auto"}, "memory": "1 GB"}, "limit the workers of the cluster"),
         ({"environment": {"A": 1}}, r"environment\.A must be text"),
-        ({"environment": {"A=B": "1"}}, "without '='"),
+        ({"environment": {"A=B": "1"}}, "or have '='"),
         ({"environment": "A=1"}, "environment must be a table"),
     ],
 )

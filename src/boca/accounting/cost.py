@@ -49,7 +49,7 @@ class Costs(Protocol):
         ...
 
     def going_on(self, z: Mapping[str, Any], start: int, /) -> float:
-        """Return the cost of going on to z from a step; from 0 it is that of z from scratch."""
+        """Return the cost of continuing to z from a step; from 0 it is that of z from scratch."""
         ...
 
     @property
@@ -136,7 +136,7 @@ class Learned:
         return float(np.exp(self.features([z]) @ self._posterior[0])[0])
 
     def going_on(self, z: Mapping[str, Any], start: int) -> float:
-        """Return the median cost of going on to z from a step."""
+        """Return the median cost of continuing to z from a step."""
         return float(np.exp(self.features([z], [start]) @ self._posterior[0])[0])
 
     def pessimistic(self, z: Mapping[str, Any], start: int = 0) -> float:
@@ -184,7 +184,7 @@ class Learned:
 
         Args:
             zs: the fidelities.
-            starts: the steps from which each was gone on to; of importance if the cost is declared.
+            starts: the steps from which each continued; they matter if the cost is declared.
         """
         if self.problem.has_declared_cost:  # the user's cost is the best feature there is
             costs = map(self.problem.cost_from, zs, starts or [0] * len(zs))

@@ -74,7 +74,7 @@ class LearnedRuns:
         return self.going_on(z, 0)
 
     def going_on(self, z: Mapping[str, Any], start: int) -> float:
-        """Return the median cost of going on to z from a step."""
+        """Return the median cost of continuing to z from a step."""
         return float(np.exp(self._log([z], np.array([self.problem.step(z) - start]), self._fit[0])[0])[0])
 
     def pessimistic(self, z: Mapping[str, Any], start: int = 0) -> float:

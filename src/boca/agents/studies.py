@@ -84,7 +84,12 @@ class Studies:
         offered = list(self.offered())
         known = ", ".join(repr(other) for _, other in offered) or "none"
         if name is None and len(offered) != 1:
-            raise InvalidInput(f"study is missing, and there is more than one to choose from or none: {known}.")
+            raise InvalidInput(
+                f"study is missing, and may be left out only if the server has one study; it has: {known}. Name one."
+                if offered
+                else "study is missing, and this server has no studies yet. Start it with a study file: "
+                "boca mcp study.toml --write."
+            )
         found = [(place, other) for place, other in offered if name in (None, other)]
         if not found:
             raise InvalidInput(f"There is no study {name!r}. This server has: {known}.")

@@ -54,7 +54,7 @@ def checked_outcomes(outcomes: object) -> tuple[dict[str, Direction], dict[str, 
         raise InvalidInput(
             f"outcomes has {len(directions)} objectives, {list(directions)}; from 1 to {MOST_OBJECTIVES} are allowed. "
             + (
-                "Say of one at least 'minimize' or 'maximize'."
+                "Give at least one of them 'minimize' or 'maximize'."
                 if not directions
                 else "Give some of them limits, such as boca.AtMost(20.0)."
             )
@@ -70,7 +70,7 @@ def checked_reference(reference: object, objectives: Mapping[str, Direction]) ->
     if not objectives:
         raise InvalidInput(
             f"reference is {reference!r}, and only several objectives have one. Leave it out, or give outcomes= with "
-            "two objectives at least."
+            "at least two objectives."
         )
     if not isinstance(reference, Mapping) or set(reference) - set(objectives):
         raise InvalidInput(

@@ -229,7 +229,7 @@ class Problem:
         if self.objectives and self.steps is not None:
             raise InvalidInput(
                 f"outcomes has the objectives {list(self.objectives)}, and the fidelity {self.steps!r} is boca.Steps, "
-                "along which one objective is watched. Type boca.Int for it, and run every evaluation to its end."
+                "which is for one objective. Type boca.Int for it, and run every evaluation to its end."
             )
 
     # Steps ----------------------------------------------------------------------------------------------------------

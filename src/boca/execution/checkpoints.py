@@ -101,7 +101,7 @@ class Checkpoints:
         history = self._optimizer.storage.read().history
         for trial in history:
             if self._is_own(trial.checkpoint) and not self.has(trial):
-                log.warning("The checkpoint of trial %d is gone: it cannot be continued.", trial.number)
+                log.warning("The checkpoint of trial %d is gone: no trial can continue it.", trial.number)
                 self._optimizer.drop(trial.number)
         known = {trial.checkpoint for trial in history}
         running = {f"{trial.number:06d}" for trial in history.running}

@@ -191,6 +191,6 @@ class RunLink:
             with self._runs.lock:
                 return store()
         except InvalidTrial as error:
-            log.warning("Trial %d is not run any further here: %s", self._trial.number, error)
+            log.warning("Trial %d stops running here: %s", self._trial.number, error)
             self._is_lost = True
             return None

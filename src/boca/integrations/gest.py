@@ -136,7 +136,7 @@ class BocaGenerator(Generator):  # type: ignore[misc]  # the package has no type
             trials += self.optimizer.ask(wanted - len(trials))
         if len(trials) < wanted:
             self._kept = trials
-            fewer = f"Ask for {len(trials)}, ingest" if trials else "Ingest"
+            fewer = f"Ask for {len(trials)} or fewer, ingest" if trials else "Ingest"
             raise InvalidInput(
                 f"num_points is {wanted}, and the budget covers {len(trials)} more. {fewer} the results that are "
                 "missing, or give a larger budget."

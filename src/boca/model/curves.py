@@ -1,4 +1,4 @@
-"""Trainings as curves: which trial goes on with which, and which of their reports the model sees.
+"""Trainings as curves: which trial continues which, and which of their reports the model sees.
 
 A curve is a chain of trials, each of which continues the one before.  Its number is that of its first trial.
 
@@ -24,7 +24,7 @@ from boca.domain.trial import History, Trial
 MOST_RUNGS = 8
 """Reports of a curve that the model sees at most: the last one of each rung."""
 MOST_ROWS = 1000
-"""Reports of all curves that the model sees: with more, rungs are merged, so that it costs no more than so many."""
+"""Reports of all curves that the model sees: with more, rungs are merged, so that the cost stays bounded."""
 _ROUNDING = 1e-9  # of a rung
 
 

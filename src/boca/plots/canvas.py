@@ -38,7 +38,7 @@ def new_axes(given: Axes | None) -> Axes:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of pyplot, so many inches wide and high."""
+    """Return an empty figure of pyplot with this width and height in inches."""
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:

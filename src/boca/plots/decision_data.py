@@ -102,9 +102,11 @@ def decision(
     if number is not None:
         chosen = [t for t in chosen if t.number == number]
         if not chosen:
-            raise InvalidInput(f"number must be a trial that was chosen by a model; got {number!r}.")
+            raise InvalidInput(
+                f"number must be a trial that was chosen by a model; got {number!r}. Leave it out for the last one."
+            )
     if not chosen:
-        return Note("No trial was chosen by a model yet.")
+        return Note("No trial has been chosen by a model yet.")
     trial, strategy = chosen[-1], study.strategy
     if not isinstance(strategy, Boca):
         return Note("Only the decisions of Boca() can be shown step by step.")

@@ -64,5 +64,5 @@ def feasibility(
     set_axis(ax, "x", found.x)
     set_axis(ax, "y", found.y)
     ax.legend(fontsize="x-small")
-    ax.figure.colorbar(mesh, ax=ax, label="probability to be feasible at the target")
+    ax.figure.colorbar(mesh, ax=ax, label="probability of being feasible at the target")
     return ax

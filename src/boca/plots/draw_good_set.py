@@ -92,5 +92,5 @@ def _border(ax: Axes, plane: data.Map, level: FloatArray, found: GoodSet, better
 def _sentence(found: GoodSet) -> str:
     volume = f"Good set: {100.0 * found.volume:.3g} % of the domain"
     if not len(found.queries):
-        return f"{volume}; the model chose no query at the target yet"
+        return f"{volume}; the model has chosen no query at the target yet"
     return f"{volume}, {100.0 * found.share_inside:.0f} % of the model's {len(found.queries)} target queries"

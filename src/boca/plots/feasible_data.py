@@ -45,7 +45,7 @@ def feasible_map(
     if not study.problem.subject_to and not any(t.state == "failed" for t in study.history):
         return Note("No trial failed and no outcome has a limit: every point is feasible as far as is known.")
     if study.problem.objectives:
-        return Note("The map of feasibility is of studies with one objective.")
+        return Note("The map of feasibility is for studies with one objective.")
     if len(space) < 2:
         return Note("There is only one parameter, and a map needs two.")
     if study.lacks is not None or not study.history.complete:

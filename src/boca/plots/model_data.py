@@ -258,7 +258,7 @@ def hyperparameters(study: StudyView) -> Hyperparameters | Note:
     if study.problem.objectives:
         return Note(study.why_no_model)
     if not decisions:
-        return Note("No trial was chosen by a model yet.")
+        return Note("No trial has been chosen by a model yet.")
     used = [t.why["hyperparameters"] for t in decisions]
     are_given = knows_gp(study.strategy)
     return Hyperparameters(

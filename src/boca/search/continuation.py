@@ -1,4 +1,4 @@
-"""What a query tells about the best mean at the target, whether it begins a run or goes on with one.
+"""What a query tells about the best mean at the target, whether it begins a run or continues one.
 
     symbol   meaning
     mu       posterior mean of f = g(z*, .) at x

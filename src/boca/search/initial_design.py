@@ -33,9 +33,7 @@ _DECIMALS = 9  # of a log of a ratio of costs: the same fidelities are drawn in 
 _LIKE_IN_COST = 1.2  # ratio of costs: fidelities that differ by less are drawn alike
 _DRAWS_OF_A_CHEAP_FIDELITY = 100  # before one of the grid is taken
 
-
-# Of the whole budget: the start ends there also if its queries cost next to nothing, because choosing them was charged.
-_MOST_SPENT = 0.3
+_MOST_SPENT = 0.3  # of the whole budget: a start of queries that cost next to nothing ends too, as choosing is charged
 
 
 def random_start(
@@ -55,7 +53,8 @@ def random_start(
     Results, imported results and running trials count, so imported results replace random queries.  The first query
     that would exceed the budget of the start ends it.  [K17, app. C.1]  The first points of the problem come before
     random ones, however much they cost; with `middle`, the middle of the space does if there are none and it is cheap.
-    With `spread`, a start that is "cheap" draws z evenly by the log of its cost.
+    With `spread`, a start that is "cheap" draws z evenly by the log of its cost, and no start spends more than three
+    tenths of the budget, choosing included.
     """
     if history.chosen:
         return None
@@ -75,7 +74,7 @@ def random_start(
     is_cheap = fidelities == "cheap" or not isinstance(fidelities, str)
     first = _next_of(problem.first or _middles(problem, middle and is_cheap), history)
     share = share if best is None else most
-    is_paid = used + costs.of(z) > share or budget.spent > _MOST_SPENT * budget.total
+    is_paid = used + costs.of(z) > share or (spread and budget.spent > _MOST_SPENT * budget.total)
     is_over = len(history) >= LEAST_QUERIES and history.told(problem) and is_paid
     if is_over and (first is None or not problem.first):
         return None

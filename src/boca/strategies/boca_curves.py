@@ -93,7 +93,7 @@ def _has_reported(trial: Trial) -> bool:
 def start(
     strategy: Boca, problem: Problem, history: History, budget: Budget, price: Costs, rng: np.random.Generator
 ) -> Suggestion | None:
-    """Return the next query of the start: so many new runs, each to a rung that costs an eighth; None after its end."""
+    """Return the next query of the start: new runs, each to a rung that costs an eighth; None after its end."""
     if len(curves.curves(history)) >= START_RUNS and history.valued:
         return None
     z = Runs(strategy, problem, history, budget, price, rng).beginning(problem.target)

@@ -85,7 +85,7 @@ def _sentence(runs: Runs, chosen: Query, by: By, rivals: Sequence[Query]) -> str
         missing = "no run is paused" if chosen.before is None else "no new point is left"
         return f"{what}: it promises the most for its cost, and {missing}."
     own = next(rival for rival in rivals if rival is not other)
-    than = "going on with a paused run" if chosen.before is None else "a new run"
+    than = "continuing a paused run" if chosen.before is None else "a new run"
     return f"{what}: for its cost it promises {_times(own.log_rate - other.log_rate)} {than}."
 
 
@@ -105,7 +105,7 @@ def _what(runs: Runs, chosen: Query) -> str:
         return f"A new run to {to} ({share})"
     if not chosen.start:
         return f"The point of trial {chosen.before.number} again, from the beginning to {to} ({share})"
-    return f"Trial {chosen.before.number} goes on from step {chosen.start} to {to} ({share})"
+    return f"Trial {chosen.before.number} continues from step {chosen.start} to {to} ({share})"
 
 
 def _step(problem: Problem, z: Point) -> str:

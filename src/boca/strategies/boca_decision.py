@@ -110,7 +110,7 @@ class Decision:
         if self.is_probe:
             return (
                 f"A fidelity at {self.cost_share:.3g} of the target's cost, {self.where}: the target would be chosen, "
-                "but while the budget is young, exploring below it is cheaper, and shows again what cheap queries tell."
+                "but early in the budget, exploring below it is cheaper, and shows again what cheap queries tell."
             )
         if self.instead is None:
             return self._aim_sentence()

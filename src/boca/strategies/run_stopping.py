@@ -62,7 +62,7 @@ class StopHopeless:
         if self.completed < _LEAST_COMPLETED:
             raise InvalidInput(
                 f"completed is {self.completed!r}, and must be at least {_LEAST_COMPLETED} runs: fewer do not say how "
-                "reports foretell results. Leave it out for 5."
+                "reports predict results. Leave it out for 5."
             )
         if not 0.0 <= finite_number(self.finishing, "finishing") <= 1.0:
             raise InvalidInput(

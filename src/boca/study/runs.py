@@ -206,7 +206,7 @@ def difference_in_words(trial: Trial, event: RunEvent) -> str:
     before, again = event.why.get("before"), event.why.get("again")
     return (
         f"Trial {trial.number} has told two values of step {event.step}: {before!r}, and later {again!r}. The first "
-        "one is kept. Does the evaluation go on from its checkpoint exactly?"
+        "one is kept. Check that the evaluation continues exactly from its checkpoint."
     )
 
 
@@ -221,7 +221,7 @@ def checkpoint(problem: Problem, trial: Trial, step: object, path: str, seconds:
     if not max(trial.start, 1) <= number <= planned:
         raise InvalidInput(
             f"Trial {trial.number} left a checkpoint of step {number}, and runs from {trial.start} to {planned}. "
-            "Nothing was changed. Give the step that the checkpoint is of."
+            "Nothing was changed. Give the step after which it was saved."
         )
     return RunEvent("checkpoint", number, path=path, seconds=seconds)
 

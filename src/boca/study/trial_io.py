@@ -183,7 +183,7 @@ def _value_of(problem: Problem, record: Mapping[str, Any], where: str, *, may_be
         return None
     if problem.objectives:
         raise InvalidInput(
-            f"{where}: there is none of the outcomes {[*problem.outcomes]}. Name the columns outcome.NAME, such as "
+            f"{where} has none of the outcomes {[*problem.outcomes]}. Name the columns outcome.NAME, such as "
             f"{f'outcome.{next(iter(problem.objectives))}'!r}."
         )
     name = "value" if "value" in record or problem.objective is None else problem.objective

@@ -197,7 +197,9 @@ def _kept(runs: str, point: Mapping[str, Any]) -> str:
         folder = tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=runs)
         Path(folder, "point.json").write_text(json.dumps(point, allow_nan=False), encoding="utf-8")
     except OSError as error:
-        raise CommandNotStarted(f"No folder can be created in {runs}: {error}.") from error
+        raise CommandNotStarted(
+            f"No folder can be created in {runs}: {error}. Give trial_folders a folder that can be written to."
+        ) from error
     print(f"in {folder}")
     return folder
 

@@ -276,7 +276,7 @@ def _parameter(table: Table, what: str, *, is_fidelity: bool) -> Parameter:
         some = ", ".join(map(repr, kinds[:-1]))
         raise InvalidInput(f"{what}.type is missing; got {table!r}. Give {some} or {kinds[-1]!r}.")
     kind = table["type"]
-    one_of(kind, KINDS, f"{what}.type")
+    one_of(kind, KINDS if kind == "steps" else kinds, f"{what}.type")  # the problem refuses steps in x, and says why
     if "target" in table and not is_fidelity:
         raise InvalidInput(
             f"{what} is not a fidelity and has no target; got target = {table['target']!r}. Leave it out."

@@ -40,8 +40,8 @@ KINDS: Final = ("float", "int", "steps", "choice")
 
 PARAMETER: Final[Mapping[str, Key]] = {
     "type": Key('"float", "int", "steps" or "choice"', "required", "", "its kind; steps for a fidelity", {}),
-    "low": Key("number", "required, but for a choice", "its own", "the lower bound", {"type": "number"}),
-    "high": Key("number", "required, but for a choice", "its own", "the upper bound", {"type": "number"}),
+    "low": Key("number", "required, except for a choice", "its own", "the lower bound", {"type": "number"}),
+    "high": Key("number", "required, except for a choice", "its own", "the upper bound", {"type": "number"}),
     "log": Key("true or false", "false", "", "whether its scale is logarithmic", {"type": "boolean"}),
     "choices": Key("list", "required of a choice", "", "its options", {"type": "array", "minItems": 2}),
     "target": Key("a value", "the upper bound", "its own", "of a fidelity: the value that counts", _OPTION),
@@ -195,7 +195,7 @@ KEYS: Final[Mapping[str, Key]] = {
     "subject_to": Key(
         "table of tables with `at_most` or `at_least`, and `at`",
         "none",
-        "of the outcome",
+        "units of the outcome",
         "limits on further outcomes",
         {"type": "object", "additionalProperties": _LIMIT},
     ),
@@ -210,7 +210,7 @@ KEYS: Final[Mapping[str, Key]] = {
     "reference": Key(
         "table of numbers",
         "learned",
-        "of the outcome",
+        "units of the outcome",
         "of several objectives: the worst values that are of interest",
         {"type": "object", "additionalProperties": {"type": "number"}},
     ),

@@ -107,7 +107,9 @@ def _environment(given: object) -> tuple[tuple[str, str], ...]:
         raise InvalidInput(f'environment must be a table such as {{ OMP_NUM_THREADS = "1" }}; got {given!r}.')
     for name, value in given.items():
         if not name or "=" in name or "\0" in name:
-            raise InvalidInput(f"environment may have names without '=' and NUL; got {name!r}.")
+            raise InvalidInput(
+                f"environment has the name {name!r}, and a name must not be empty or have '=' or NUL in it. Rename it."
+            )
         if not isinstance(value, str) or "\0" in value:
             raise InvalidInput(f'environment.{name} must be text such as "1"; got {value!r}.')
     return tuple(given.items())

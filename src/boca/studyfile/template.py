@@ -50,6 +50,9 @@ _EXAMPLES: Final = {
     "max_retries": "2",
     "on_error": '"fail"',
     "grace": "0",
+    "stop_grace": "10",
+    "checkpoints": '"checkpoints"',
+    "keep_checkpoints": "50",
     "storage": '"sqlite:///study.db"',
     "where": '["a <= b"]',
     "subject_to": "{ latency = { at_most = 20.0 } }",
@@ -59,6 +62,8 @@ _EXAMPLES: Final = {
     "candidates": '{ file = "points.csv", labels = ["name"] }',
 }
 """A value for each key that the file shows as a comment; `boca check` accepts any of them with the rest."""
+
+_OF_COMMANDS: Final = ("trial_folders", "stop_grace")
 
 FUNCTION: Final = '''\
 """The objective of the study: one evaluation."""
@@ -88,7 +93,7 @@ def _optional(*, command: bool) -> str:
     lines = ["# All that follows is optional."]
     for name, example in _EXAMPLES.items():
         key = KEYS[name]
-        if name == "trial_folders" and not command:
+        if name in _OF_COMMANDS and not command:
             continue
         unit = f", in {key.unit}" if key.unit else ""
         lines += textwrap.wrap(

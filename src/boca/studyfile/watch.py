@@ -107,7 +107,7 @@ class Watch:
             else:
                 raise InvalidInput(
                     f"The command left the checkpoint {path.name} in $BOCA_SAVE, and runs from step "
-                    f"{self._run.start} to {self._run.end}. Rename a checkpoint to the step that it is of."
+                    f"{self._run.start} to {self._run.end}. Rename a checkpoint to the step after which it was saved."
                 )
 
 

@@ -149,7 +149,7 @@ def test_one_report_in_a_twentieth_of_a_second_is_waited_for():
 @pytest.mark.parametrize(
     ("step", "value", "words"),
     [
-        (0, 1.0, "step 0, and it goes on from step 0"),
+        (0, 1.0, "step 0, and it continues from step 0"),
         (True, 1.0, "step True, and a step is a whole number"),
         (9, 1.0, "step 9, and this run ends at step 6"),
         (1, float("inf"), "got inf at step 1"),

@@ -878,7 +878,7 @@ def test_a_run_that_is_handed_out_again_goes_on_from_its_checkpoint(place, again
     assert (taken.start, taken.reached, taken.attempt) == (2, 2, int(again != "released"))
     assert steps(taken) == [2, 3, 4]
     assert everything(place.study().read().history[0]) == everything(taken)
-    with pytest.raises(InvalidInput, match="goes on from step 2"):
+    with pytest.raises(InvalidInput, match="continues from step 2"):
         study.report(taken, reports(2))
     study.report(taken, [Report(3, ())])  # it was reported before
     done = study.report(taken, reports(5))

@@ -156,7 +156,7 @@ class Run:
             if told is None:
                 raise InvalidInput(
                     f"run.report got {shown(value)} at step {number}, and a report is a finite number. Nothing was "
-                    "stored of this step. Leave the report out, or raise an exception if the evaluation has failed."
+                    "stored for this step. Leave the report out, or raise an exception if the evaluation has failed."
                 )
             now = time.monotonic()
             wait = now - self._waited_at >= UNAWAITED_SECONDS or number == self.end
@@ -263,24 +263,26 @@ class Run:
         """Refuse what only the process can do that evaluates: a copy has no way of its own to the driver."""
         if os.getpid() != self._process:
             raise InvalidInput(
-                f"run.{method}() was called in a process that the evaluation has started, and only the evaluation "
-                "itself can do that. Send the value there, and report it from there."
+                f"run.{method}() was called in a process that the evaluation started, and only the process of the "
+                "evaluation may call it. Send the value to that process and report it there."
             )
 
     def _checked(self, step: object) -> int:
         if isinstance(step, bool) or not isinstance(step, numbers.Integral):
-            raise InvalidInput(f"run.report got step {step!r}, and a step is a whole number. Report(step, value).")
+            raise InvalidInput(
+                f"run.report got step {step!r}, and a step is a whole number. Type run.report(step, value)."
+            )
         number = int(step)
         if number > self.end:
             raise InvalidInput(
-                f"run.report got step {number}, and this run ends at step {self.end}. Nothing was stored of this step. "
-                "End the evaluation there: `for step in run.steps()` does."
+                f"run.report got step {number}, and this run ends at step {self.end}. Nothing was stored for this "
+                "step. End the evaluation there: `for step in run.steps()` does."
             )
         if number <= self._reached:
-            before = "it goes on from" if self._reached == self.start else "it has reported"
+            before = "it continues from" if self._reached == self.start else "it has reported"
             raise InvalidInput(
                 f"run.report got step {number}, and {before} step {self._reached}: steps must rise. Nothing was stored "
-                f"of this step. Report a step from {self._reached + 1} to {self.end}."
+                f"for this step. Report a step from {self._reached + 1} to {self.end}."
             )
         return number
 

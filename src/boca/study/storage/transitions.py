@@ -75,7 +75,7 @@ def refuse_report(stored: Trial, trial: Trial, reports: Sequence[Report]) -> Non
 
 def backward(stored: Trial, step: int, reached: int) -> str:
     """Return what is wrong with a step that does not follow on the one before it."""
-    before = f"reported step {reached} before" if reached > stored.start else f"goes on from step {reached}"
+    before = f"reported step {reached} before" if reached > stored.start else f"continues from step {reached}"
     return (
         f"Trial {stored.number} reported step {step}, and {before}; the steps of an evaluation must rise. Nothing was "
         f"changed, and the trial still runs. Report a step beyond {reached}."
@@ -106,7 +106,7 @@ def _import_key(trial: Trial) -> tuple[object, ...]:
 
 
 def clock(lease: Lease | None) -> dict[str, Any]:
-    """Return when and where a trial is that is handed out now; nobody knows yet what will evaluate it."""
+    """Return when and where a trial is that is handed out now; what will evaluate it is not known yet."""
     owner = Owner.me() if lease is None else lease.owner
     return {"began": time.time(), "ended": None, "host": owner.host, "process": owner.pid, "worker": None}
 
@@ -145,7 +145,7 @@ def end_of(lease: Lease, now: float) -> float:
 
 
 def has_ended(owner: Owner, driver: str, until: float, now: float) -> bool:
-    """Whether a trial is held by nobody: on its owner's machine the process tells, and elsewhere only the clock can.
+    """Whether no process holds a trial: on its owner's machine the process tells, and elsewhere only the clock can.
 
     A clock that is set forward, by a time server or after a suspend, must not rob a driver that lives.
     """
