@@ -55,6 +55,45 @@ def test_an_evaluation_that_fails_is_told_with_its_output(folder):
     assert "it broke" in failed.stdout
 
 
+_STEPS = """
+name = "steps"
+direction = "minimize"
+budget = { targets = 3 }
+cost = { epochs = 1 }
+[space]
+a = { type = "float", low = 0.0, high = 1.0 }
+[fidelity]
+epochs = { type = "steps", low = 2, high = 9 }
+"""
+
+_TRAINING = """
+def train(x, z, run):
+    assert z["epochs"] == run.end == 2
+    for step in run.steps():
+        run.report(step, x["a"] + step)
+    with run.save() as folder:
+        (folder / "made").touch()
+"""
+
+_PROGRAM = """
+for step in $(seq 1 $BOCA_END); do
+    echo "$step $step.5" > "$BOCA_REPORTS"
+done
+touch "$BOCA_SAVE/new" && mv "$BOCA_SAVE/new" "$BOCA_SAVE/$BOCA_END"
+"""
+
+
+@pytest.mark.parametrize("objective", ['objective = "training:train"', 'command = "sh training.sh {a}"'])
+def test_an_evaluation_that_reports_its_steps_is_tried(empty, objective):
+    (empty / "study.toml").write_text(f"{objective}\n{_STEPS}")
+    (empty / "training.py").write_text(_TRAINING)
+    (empty / "training.sh").write_text(_PROGRAM)
+    tried = command("check", "study.toml", "--try")
+    assert tried.returncode == 0, tried.stdout
+    assert "It returned 2.5 in " in tried.stdout
+    assert {path.name for path in empty.iterdir()} <= {"study.toml", "training.py", "training.sh", "__pycache__"}
+
+
 def test_what_is_stored_already_is_said(done):
     status, words = said("check", "study.toml")
     assert status == 0

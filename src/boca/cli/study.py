@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +17,8 @@ from boca.domain.problem import Problem
 from boca.domain.space import Point
 from boca.domain.words import option, point, printable, readable, text
 from boca.execution.executors import Outcome, engine
+from boca.execution.executors.handle import Begun, Kept, Plan
+from boca.execution.runs import takes_run
 from boca.study.storage.location import without_password
 from boca.study.storage.reader import Reader
 from boca.studyfile import StudyFile, load, template
@@ -148,13 +152,24 @@ def _storage(study: StudyFile) -> str:
 
 
 def _tried(study: StudyFile, x: Point, z: Point) -> Outcome:
-    """Evaluate one point where the study would run."""
-    with study.place.opened(1) as executor:
+    """Evaluate one point where the study would run; of an evaluation that reports, the last report may be the value."""
+    has_run, told = takes_run(study.objective, study.problem), Kept()
+    with study.place.opened(1) as executor, tempfile.TemporaryDirectory(prefix="boca-try-") as folder:
         workers = engine(executor, study.objective, takes_fidelity=bool(study.problem.fidelity), workers=1)
+        run = Begun(_plan(study.problem, z, folder), told) if has_run else None
         try:
-            return workers.submit(x, z, timeout=study.timeout).result()
+            outcome = workers.submit(x, z, timeout=study.timeout, run=run).result()
         finally:
             workers.close(now=True)
+    reports = [*told.told, *outcome.told]
+    return replace(outcome, value=reports[-1][1]) if outcome.ended and reports else outcome
+
+
+def _plan(problem: Problem, z: Point, folder: str) -> Plan:
+    """Return what a run is to do that is only tried: from scratch, with checkpoints that nothing goes on from."""
+    mailbox = Path(folder) / "talk" / "try"
+    mailbox.parent.mkdir()
+    return Plan("try", 0, 0, start=0, end=problem.step(z), folder=folder, mailbox=str(mailbox))
 
 
 def _wrong(problem: Problem, outcome: Outcome, z: Point) -> str | None:
