@@ -71,7 +71,8 @@ def run(url: str | None, log: str | None, pause: float = 0.0) -> boca.Optimizer:
         if trial is None:
             return opt
         note("start", trial.number, trial.attempt, trial.start)
-        for step in range(trial.start + 1, trial.planned["epochs"] + 1):
+        steps = range(trial.start + 1, trial.planned["epochs"] + 1)
+        for step in steps if trial.stop is None else ():  # a driver that died may have been told to stop it
             time.sleep(pause)
             goes_on = opt.report(trial, step, value(trial.x, step))
             note("report", trial.number, step, value(trial.x, step))

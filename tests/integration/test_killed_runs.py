@@ -5,6 +5,7 @@ The budget is exact, and the end is the one of a study that was never killed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -77,8 +78,9 @@ def kill_again_and_again(place, tmp_path, kills, seed):
             time.sleep(0.002)  # it takes a moment to open the study
         time.sleep(rng.uniform(0.0, 0.15))
         if life.exitcode is None:
-            os.kill(life.pid, signal.SIGKILL)
-            done += 1
+            with contextlib.suppress(ProcessLookupError):  # it has ended since
+                os.kill(life.pid, signal.SIGKILL)
+                done += 1
         life.join(60.0)
         check(place.url, log)
         if life.exitcode == 0:  # it ended before it was killed: begin another study

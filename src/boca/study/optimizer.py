@@ -248,7 +248,10 @@ class Optimizer:
         return Ahead(Choosing(self.storage, self.strategy, self._draft, self._stands, self._claimed))
 
     def take_over(self, lease: Lease, *, max_retries: int = 2, limit: int | None = None) -> list[Trial]:
-        """Take over the trials of drivers that died, and return them for evaluation; see `Storage.take_over`."""
+        """Take over the trials of drivers that died, and return them for evaluation; see `Storage.take_over`.
+
+        One with `trial.stop` was told to stop before its driver died: end it with opt.tell(trial, None).
+        """
         trials = [trial.copied() for trial in self.storage.take_over(lease, max_retries=max_retries, limit=limit)]
         self._note_time(trials)
         return trials
